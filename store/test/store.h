@@ -393,6 +393,15 @@ static inline bool wait_held(hwt_store *store, uint64_t shards)
 	return true;
 }
 
+/* It runs such tasks of the kind "a" from now on, and has all shards. */
+static inline hwt_store *run_tasks(hwt_store *store, hwt_store_task *task, unsigned mode)
+{
+	register_kind(store, "a", task, NULL, mode);
+	CHECK_CALL(hwt_store_start(store), 0);
+	CHECK(wait_held(store, 8));
+	return store;
+}
+
 void hwts_poke(hwt_store *store); /* in the store's store.h, whose name is ours */
 void hwts_hear_news(void *store, const struct hwts_due *due);
 

@@ -62,26 +62,20 @@ static hwt_store *opened(void)
 	return store;
 }
 
-static bool wait_done(hwt_store *store, uint64_t done)
-{
-	WAIT_FOR(stats_of_store(store).done == done);
-	return stats_of_store(store).done == done;
-}
-
 TEST(a_row_that_is_due_and_locked_delays_one_begin)
 {
 	NEEDS_POSTGRES(); /* SQLite has no locks of rows */
 	CLOSING hwt_store *store = opened();
 	int64_t id = put(store, "a", 0);
-	PGconn *conn = lock_row(id);
+	USER *conn = lock_row(id);
 
 	CHECK_CALL(hwt_store_start(store), 0);
 	for (unsigned i = 1; i <= 60; i++) {
 		put(store, "a", 0);
-		CHECK(wait_done(store, i));
+		WAIT_FOR(stats_of_store(store).done == i);
 	}
 	CHECK_INT(atomic_load(&locked_out), <=, 2);
-	PQfinish(conn);
+	CHECK(user_sql(conn, "rollback"));
 	CHECK(wait_gone(store, id));
 }
 
@@ -90,17 +84,16 @@ static void check_locked(hwt_store *store, const char *table, const char *which,
 {
 	const uint64_t done = stats_of_store(store).done;
 	const unsigned count = 32;
-	void *conn = connect_user();
+	USER *conn = connect_user();
 	unsigned others = 0;
 
 	CHECK(user_sql(conn, "begin"));
 	CHECK(user_sql(conn, "select 1 from %s_%s%s for update", world.schema, table, which));
 	for (unsigned i = 0; i < count; i++)
 		others += hwts_shard_of(&store->kinds->row, put(store, "a", 0)) != shard;
-	CHECK(wait_done(store, done + others));
+	WAIT_FOR(stats_of_store(store).done == done + others);
 	CHECK(user_sql(conn, "rollback"));
-	disconnect_user(conn);
-	CHECK(wait_done(store, done + count));
+	WAIT_FOR(stats_of_store(store).done == done + count);
 }
 
 TEST(locked_rows_of_other_tables_hold_up_no_run)
@@ -119,30 +112,10 @@ TEST(locked_rows_of_other_tables_hold_up_no_run)
 	check_locked(store, "shard", which, store->kinds->shards[3].id);
 }
 
-struct other {
-	hwt_store *store;
-	int64_t id; /* to cancel; 0: put the key */
-	int rc;
-};
-
-static void *call_for_a_lock(void *arg)
+/* Until so many wait for what a transaction of a user has locked. */
+static void wait_locked(int n)
 {
-	struct other *other = arg;
-	hwt_store_spec spec = SPEC("a", HWT_S(1000), .key = "k");
-
-	other->rc = other->id ? hwt_store_cancel(other->store, other->id)
-			      : hwt_store_put(other->store, &spec, &other->id);
-	return NULL;
-}
-
-/* Another thread waits for what this transaction has locked. */
-static pthread_t meet_lock(struct other *other)
-{
-	pthread_t thread;
-
-	REQUIRE(pthread_create(&thread, NULL, call_for_a_lock, other) == 0);
-	WAIT_FOR(query("select count(*) from pg_stat_activity where wait_event_type = 'Lock'") != 0);
-	return thread;
+	WAIT_FOR(query("select count(*) from pg_stat_activity where wait_event_type = 'Lock'") >= n);
 }
 
 #define KEYS 9
@@ -169,51 +142,56 @@ static void *put_keys(void *arg)
 }
 
 /* The row in the middle is locked, so both have what lies before it when it is not any more. */
-static void check_opposite(hwt_store *store)
+TEST(batches_that_put_the_same_keys_in_opposite_orders_do_not_lock_each_other_out)
 {
+	NEEDS_POSTGRES(); /* SQLite has no locks of rows */
+	CLOSING hwt_store *store = opened();
 	hwt_store_info info = HWT_STORE_INFO_INIT;
 	struct many many[2] = { { store, false, 0 }, { store, true, 0 } };
 	pthread_t threads[2];
-	PGconn *conn;
 
 	(void)put_keys(&many[0]);
 	CHECK_INT(many[0].rc, ==, 0);
 	CHECK_CALL(hwt_store_get_key(store, "a", "e", &info), 0);
-	conn = lock_row(info.id);
+	USER *conn = lock_row(info.id);
 	for (int i = 0; i < 2; i++) {
 		REQUIRE(pthread_create(&threads[i], NULL, put_keys, &many[i]) == 0);
-		WAIT_FOR(query("select count(*) from pg_stat_activity where wait_event_type = 'Lock'") > i);
+		wait_locked(i + 1);
 	}
 	CHECK(user_sql(conn, "commit"));
 	for (int i = 0; i < 2; i++) {
 		REQUIRE(pthread_join(threads[i], NULL) == 0);
 		CHECK_INT(many[i].rc, ==, 0);
 	}
-	PQfinish(conn);
 }
 
-TEST(batches_that_put_the_same_keys_in_opposite_orders_do_not_lock_each_other_out)
-{
-	NEEDS_POSTGRES(); /* SQLite has no locks of rows */
-	CLOSING hwt_store *store = opened();
+struct other {
+	hwt_store *store;
+	int64_t id;
+};
 
-	check_opposite(store);
+static void *cancel_locked(void *arg)
+{
+	const struct other *other = arg;
+
+	CHECK_INT(hwt_store_cancel(other->store, other->id), ==, 0); /* and not EAGAIN */
+	return NULL;
 }
 
 TEST(a_cancel_does_not_wait_for_one_that_waits_for_its_own_transaction)
 {
 	NEEDS_POSTGRES(); /* SQLite has no locks of rows */
 	CLOSING hwt_store *store = opened();
-	struct other other = { .store = store, .id = put(store, "a", HWT_S(1000)) };
+	struct other other = { store, put(store, "a", HWT_S(1000)) };
 	int64_t id = put(store, "a", HWT_S(1000));
-	PGconn *conn = lock_row(other.id);
-	pthread_t thread = meet_lock(&other);
+	USER *conn = lock_row(other.id);
+	pthread_t thread;
 
+	REQUIRE(pthread_create(&thread, NULL, cancel_locked, &other) == 0);
+	wait_locked(1);
 	CHECK_CALL(hwt_store_cancel(store, id), 0);
 	CHECK(user_sql(conn, "commit"));
 	REQUIRE(pthread_join(thread, NULL) == 0);
-	CHECK_INT(other.rc, ==, 0);
-	PQfinish(conn);
 }
 #endif
 
@@ -228,6 +206,25 @@ static int want_mutex(const hwt_store_run *run, void *ctx)
 	pthread_mutex_lock(&users);
 	pthread_mutex_unlock(&users);
 	return 0;
+}
+
+/* What the lock of a file's turns guards. */
+struct turns {
+	const struct sqlite_waiter *first;
+	bool taken;
+	unsigned waiting;
+};
+
+static struct turns turns_of(struct sqlite_db *db)
+{
+	struct turns turns;
+
+	pthread_mutex_lock(&db->lock);
+	turns = (struct turns){ db->waiting, db->taken, 0 };
+	for (const struct sqlite_waiter *waiter = db->waiting; waiter; waiter = waiter->next)
+		turns.waiting++;
+	pthread_mutex_unlock(&db->lock);
+	return turns;
 }
 
 static void *holder; /* a user's connection */
@@ -248,16 +245,6 @@ static int look_whose(const hwt_store_run *run, void *ctx)
 	return count_run(run, ctx);
 }
 
-static bool has_turn(struct sqlite_db *db)
-{
-	bool taken;
-
-	pthread_mutex_lock(&db->lock);
-	taken = db->taken;
-	pthread_mutex_unlock(&db->lock);
-	return taken;
-}
-
 /* Its lease has ended meanwhile, so another process may have begun it. */
 TEST(a_transaction_that_has_waited_for_the_file_for_longer_than_the_lease_does_not_start)
 {
@@ -270,7 +257,7 @@ TEST(a_transaction_that_has_waited_for_the_file_for_longer_than_the_lease_does_n
 	(void)put(store, "a", 0);
 	atomic_store(&hwts_test_at, hold_the_file);
 	CHECK_CALL(hwt_store_start(store), 0);
-	WAIT_FOR(stats_of_store(store).begun == 1 && has_turn((struct sqlite_db *)store->db));
+	WAIT_FOR(stats_of_store(store).begun == 1 && turns_of((struct sqlite_db *)store->db).taken);
 	atomic_store(&hwts_test_boot_ns, HWT_S(601));
 	CHECK(user_sql(holder, "rollback"));
 	disconnect_user(holder);
@@ -298,31 +285,16 @@ static void *take_turn(void *arg)
 	return NULL;
 }
 
-static void wait_for_waiters(struct sqlite_db *db, unsigned n)
-{
-	unsigned count = 0;
-
-	while (count < n) {
-		sleep_ms(1);
-		count = 0;
-		pthread_mutex_lock(&db->lock);
-		for (const struct sqlite_waiter *waiter = db->waiting; waiter; waiter = waiter->next)
-			count++;
-		pthread_mutex_unlock(&db->lock);
-	}
-}
-
 TEST(a_put_under_a_mutex_that_a_transaction_wants_ends)
 {
 	NEEDS_SQLITE(); /* PostgreSQL locks rows */
 	hwt_store_spec spec = spec_of("a", HWT_S(1000));
 	CLOSING hwt_store *store = fresh_store();
-	int64_t id = 0;
+	int64_t id;
 
 	((struct sqlite_db *)store->db)->patience_ns = HWT_MS(200);
-	register_kind(store, "a", want_mutex, NULL, HWT_STORE_TRANSACTION);
 	pthread_mutex_lock(&users);
-	CHECK_CALL(hwt_store_start(store), 0);
+	(void)run_tasks(store, want_mutex, HWT_STORE_TRANSACTION);
 	id = put(store, "a", 0);
 	CHECK(wait_count(&ran, 1));
 	CHECK_CALL(hwt_store_put(store, &spec, NULL), EAGAIN);
@@ -335,18 +307,17 @@ TEST(control_goes_before_all_that_wait_for_their_turn)
 {
 	NEEDS_SQLITE(); /* PostgreSQL locks rows */
 	CLOSING hwt_store *store = fresh_store();
-	struct sqlite_db *db;
+	struct sqlite_db *db = (struct sqlite_db *)store->db;
 	unsigned order = 0;
 	struct turn turns[4];
 	pthread_t threads[4];
 
-	db = (struct sqlite_db *)store->db;
 	REQUIRE(hwts_sqlite_turn(db, hwt_now() + PATIENCE_NS, false));
 	CHECK(!hwts_sqlite_turn(db, hwt_now() + HWT_MS(1), false)); /* and leaves the queue */
 	for (unsigned i = 0; i < 4; i++) {
 		turns[i] = (struct turn){ db, i == 3, &order, 0 };
 		REQUIRE(pthread_create(&threads[i], NULL, take_turn, &turns[i]) == 0);
-		wait_for_waiters(db, i + 1);
+		WAIT_FOR(turns_of(db).waiting > i);
 	}
 	hwts_sqlite_turn_end(db);
 	for (unsigned i = 0; i < 4; i++)
@@ -362,38 +333,26 @@ static void *write_as_control(void *arg)
 	return NULL;
 }
 
-static const struct sqlite_waiter *first_waiter(struct sqlite_db *db)
-{
-	const struct sqlite_waiter *first;
-
-	pthread_mutex_lock(&db->lock);
-	first = db->waiting;
-	pthread_mutex_unlock(&db->lock);
-	return first;
-}
-
 /* As when hundreds of tasks have their transactions one after the other: the lease must not wait for all of them. */
 TEST(the_connection_of_control_asks_for_the_first_turn)
 {
 	NEEDS_SQLITE(); /* PostgreSQL locks rows */
+	CLOSING hwt_store *store = fresh_store();
+	struct sqlite_db *db = (struct sqlite_db *)store->db;
 	const struct sqlite_waiter *before;
 	struct hwts_conn *conn;
-	struct sqlite_db *db;
-	struct turn turn;
-	pthread_t threads[2];
-	CLOSING hwt_store *store = fresh_store();
 	unsigned order = 0;
+	struct turn turn = { db, false, &order, 0 };
+	pthread_t threads[2];
 
 	REQUIRE(hwts_connect(store, HWTS_CONTROL, &conn) == 0);
-	db = (struct sqlite_db *)store->db;
 	db->patience_ns = PATIENCE_NS;
-	turn = (struct turn){ db, false, &order, 0 };
 	REQUIRE(hwts_sqlite_turn(db, hwt_now() + PATIENCE_NS, false));
 	REQUIRE(pthread_create(&threads[0], NULL, take_turn, &turn) == 0);
-	wait_for_waiters(db, 1);
-	before = first_waiter(db);
+	WAIT_FOR(turns_of(db).waiting > 0);
+	before = turns_of(db).first;
 	REQUIRE(pthread_create(&threads[1], NULL, write_as_control, conn) == 0);
-	WAIT_FOR(first_waiter(db) != before);
+	WAIT_FOR(turns_of(db).first != before);
 	hwts_sqlite_turn_end(db);
 	for (unsigned i = 0; i < 2; i++)
 		REQUIRE(pthread_join(threads[i], NULL) == 0);

@@ -4,7 +4,7 @@
 
 #include "core/store.h"
 
-#include <ctype.h>
+#include <regex.h>
 
 #define SAMPLES_MAX 400
 
@@ -30,50 +30,7 @@ static double value_of(const char *name, const char *labels)
 	return 0.0 / 0.0;
 }
 
-static bool is_name(const char *text, size_t len)
-{
-	for (size_t i = 0; i < len; i++)
-		if (!(isalnum((unsigned char)text[i]) || text[i] == '_') || (i == 0 && isdigit((unsigned char)text[i])))
-			return false;
-	return len > 0;
-}
-
-/* The end of {name="value",...}; NULL: it is none. */
-static const char *skip_labels(const char *at)
-{
-	if (*at != '{')
-		return at;
-	do {
-		size_t len = strcspn(++at, "=");
-
-		if (!is_name(at, len) || strncmp(at + len, "=\"", 2) != 0)
-			return NULL;
-		for (at += len + 2; *at != '"'; at++) {
-			if (*at == '\\' && !strchr("\\\"n", *++at))
-				return NULL;
-			if (*at == '\n' || *at == '\0')
-				return NULL;
-		}
-	} while (*++at == ',');
-	return *at == '}' ? at + 1 : NULL;
-}
-
-static const char *const endings[] = { "_bucket", "_sum", "_count" };
-
-/* That of its family, without the ending of a histogram's. */
-static bool belongs(const char *name, size_t len, const char *family, const char *type)
-{
-	size_t own = strlen(family);
-
-	if (strcmp(type, "histogram") != 0)
-		return own == len && strncmp(name, family, len) == 0;
-	for (size_t i = 0; i < HWTS_COUNT(endings); i++)
-		if (own + strlen(endings[i]) == len && strncmp(name, family, own) == 0 &&
-		    strncmp(name + own, endings[i], strlen(endings[i])) == 0)
-			return true;
-	return false;
-}
-
+/* What the lines before have said. */
 struct reading {
 	char family[96], type[16], seen[64][96];
 	bool has_help;
@@ -102,47 +59,64 @@ static bool read_comment(struct reading *reading, const char *line)
 	       (strcmp(type, "counter") == 0) == (strlen(name) > 6 && strcmp(name + strlen(name) - 6, "_total") == 0);
 }
 
+#define LABEL "[a-zA-Z_][a-zA-Z_0-9]*=\"([^\"\\\\]|\\\\[\\\\\"n])*\""
+#define SAMPLE "^([a-z_]+)((\\{" LABEL "(," LABEL ")*\\})?) ([0-9][0-9.e+-]*)$"
+
+/* Its name is that of its family, and a histogram's has an ending. */
+static bool belongs(const struct reading *reading, const char *name)
+{
+	size_t own = strlen(reading->family);
+
+	if (strcmp(reading->type, "histogram") != 0)
+		return strcmp(name, reading->family) == 0;
+	return strncmp(name, reading->family, own) == 0 &&
+	       (strcmp(name + own, "_bucket") == 0 || strcmp(name + own, "_sum") == 0 ||
+		strcmp(name + own, "_count") == 0);
+}
+
+static void copy_match(char *to, size_t size, const char *line, regmatch_t at)
+{
+	REQUIRE((size_t)(at.rm_eo - at.rm_so) < size);
+	(void)snprintf(to, size, "%.*s", (int)(at.rm_eo - at.rm_so), line + at.rm_so);
+}
+
+/* One that is not there yet. */
 static bool read_sample(const struct reading *reading, const char *line)
 {
-	size_t len = strcspn(line, "{ ");
-	const char *end = skip_labels(line + len);
 	struct sample *sample = &page.samples[page.count];
-	char *rest;
+	regmatch_t at[8];
+	regex_t form;
+	bool ok;
 
-	if (!is_name(line, len) || !end || *end != ' ' || reading->has_help ||
-	    !belongs(line, len, reading->family, reading->type))
+	REQUIRE(page.count < SAMPLES_MAX && regcomp(&form, SAMPLE, REG_EXTENDED) == 0);
+	ok = regexec(&form, line, HWTS_COUNT(at), at, 0) == 0;
+	regfree(&form);
+	if (!ok || reading->has_help)
 		return false;
-	REQUIRE(page.count < SAMPLES_MAX && len < sizeof(sample->name));
-	(void)snprintf(sample->name, sizeof(sample->name), "%.*s", (int)len, line);
-	(void)snprintf(sample->labels, sizeof(sample->labels), "%.*s", (int)(end - line - (ptrdiff_t)len), line + len);
-	sample->value = strtod(end + 1, &rest);
-	if (*rest != '\n' || rest == end + 1 || !(sample->value >= 0))
-		return false;
-	for (size_t i = 0; i < page.count; i++)
-		if (strcmp(page.samples[i].name, sample->name) == 0 &&
-		    strcmp(page.samples[i].labels, sample->labels) == 0)
-			return false;
-	page.count++;
-	return true;
+	copy_match(sample->name, sizeof(sample->name), line, at[1]);
+	copy_match(sample->labels, sizeof(sample->labels), line, at[2]);
+	sample->value = strtod(line + at[7].rm_so, NULL);
+	ok = belongs(reading, sample->name) && !(value_of(sample->name, sample->labels) >= 0);
+	page.count += ok;
+	return ok;
 }
 
 static void read_text(const char *text)
 {
-	struct reading *reading = calloc(1, sizeof(*reading));
+	struct reading reading = { .has_help = false };
+	char *copy = strdup(text), *rest = copy;
 
-	REQUIRE(reading != NULL);
 	page.count = page.families = 0;
-	for (const char *line = text; *line;) {
-		bool ok = *line == '#' ? read_comment(reading, line) : read_sample(reading, line);
+	CHECK(text[0] != '\0' && text[strlen(text) - 1] == '\n');
+	for (const char *line; (line = strsep(&rest, "\n")) && *line;) {
+		bool ok = *line == '#' ? read_comment(&reading, line) : read_sample(&reading, line);
 
 		CHECK(ok);
 		if (!ok)
-			fprintf(stderr, "    %.*s\n", (int)strcspn(line, "\n"), line);
-		line = strchr(line, '\n');
-		REQUIRE(line != NULL);
-		line++;
+			fprintf(stderr, "    %s\n", line);
 	}
-	free(reading);
+	CHECK(rest == NULL);
+	free(copy);
 }
 
 static void read_page(hwt_store *store)

@@ -6,17 +6,6 @@
 
 #include "inside.h"
 
-/*
- * The user's own statements, on both engines
- */
-
-static void make_effects(void)
-{
-	USER *connection = connect_user();
-
-	CHECK(user_sql(connection, "create table %s_effects (id bigint)", world.schema));
-}
-
 static int64_t effects(void)
 {
 	return query("select count(*) from %s_effects", world.schema);
@@ -30,6 +19,9 @@ static hwt_store *store_with(const hwt_store_kind *kind)
 	return store;
 }
 
+/* A store with such a kind, "a". */
+#define STORE_OF(...) store_with(&KIND(.name = "a", __VA_ARGS__))
+
 /*
  * Failures
  */
@@ -37,10 +29,8 @@ static hwt_store *store_with(const hwt_store_kind *kind)
 struct failing {
 	atomic_uint ran;
 	atomic_uint fail_first; /* so many runs fail */
-	int64_t at_ns[32], at_us[32];
+	int64_t at_ns[32];
 	unsigned attempts[32];
-	uint64_t missed[32];
-	int64_t due_us[32];
 };
 
 static int fail_first(const hwt_store_run *run, void *ctx)
@@ -48,41 +38,29 @@ static int fail_first(const hwt_store_run *run, void *ctx)
 	struct failing *failing = ctx;
 	unsigned i = atomic_load(&failing->ran);
 
+	CHECK_INT(now_us(), >=, run->due_us);
 	if (i < 32) {
 		failing->at_ns[i] = hwt_now();
-		failing->at_us[i] = now_us();
 		failing->attempts[i] = run->attempt;
-		failing->missed[i] = run->missed;
-		failing->due_us[i] = run->due_us;
-		CHECK_INT(now_us(), >=, run->due_us);
 	}
 	atomic_fetch_add(&failing->ran, 1);
 	return i < atomic_load(&failing->fail_first) ? EPERM : 0;
 }
 
-static hwt_store_kind kind_of(hwt_store_task *task, void *ctx)
-{
-	hwt_store_kind kind = KIND(.name = "a", .task = task, .ctx = ctx, .backoff_ns = HWT_MS(40));
-
-	return kind;
-}
-
 TEST(a_failing_run_is_tried_again_after_a_growing_back_off)
 {
 	struct failing failing = { .fail_first = 3 };
-	hwt_store_kind kind = kind_of(fail_first, &failing);
-	CLOSING hwt_store *store = store_with(&kind);
+	CLOSING hwt_store *store = STORE_OF(.task = fail_first, .ctx = &failing, .backoff_ns = HWT_MS(40));
 	hwt_store_stats stats;
-	int64_t id;
 
 	CHECK_CALL(hwt_store_start(store), 0);
-	id = put(store, "a", 0);
-	CHECK(wait_gone(store, id));
+	CHECK(wait_gone(store, put(store, "a", 0)));
 	CHECK_INT(atomic_load(&failing.ran), ==, 4);
-	for (unsigned i = 0; i < 4; i++)
+	for (unsigned i = 0; i < 4; i++) {
 		CHECK_INT(failing.attempts[i], ==, i + 1);
-	for (unsigned i = 1; i < 4; i++)
-		CHECK_INT(failing.at_ns[i] - failing.at_ns[i - 1], >=, HWT_MS(40) << (i - 1));
+		if (i > 0)
+			CHECK_INT(failing.at_ns[i] - failing.at_ns[i - 1], >=, HWT_MS(40) << (i - 1));
+	}
 	stats = settled_stats(store);
 	CHECK_INT(stats.retried, ==, 3);
 	CHECK_INT(stats.done, ==, 1);
@@ -92,7 +70,7 @@ TEST(a_failing_run_is_tried_again_after_a_growing_back_off)
 struct warned {
 	_Atomic(hwt_store *) store;
 	_Atomic int64_t id;
-	atomic_uint failed, other; /* what the row was when it was reported failed */
+	atomic_uint failed; /* how often the row was so when it was reported failed */
 };
 
 /* The end is committed: each caller that asks now is told so. */
@@ -104,21 +82,19 @@ static void look_at_failed(void *ctx, const char *message)
 
 	if (!strstr(message, "failed for good"))
 		return;
-	if (hwt_store_get(atomic_load(&warned->store), id, &info) == 0 && info.state == HWT_STORE_FAILED)
-		atomic_fetch_add(&warned->failed, 1);
-	else
-		atomic_fetch_add(&warned->other, 1);
+	CHECK_INT(hwt_store_get(atomic_load(&warned->store), id, &info), ==, 0);
+	CHECK_INT(info.state, ==, HWT_STORE_FAILED);
+	atomic_fetch_add(&warned->failed, 1);
 }
 
 TEST(a_timeout_that_failed_for_good_is_failed_when_the_warning_comes)
 {
 	struct failing failing = { .fail_first = 1000 };
 	struct warned warned = { .store = NULL };
-	hwt_store_kind kind = kind_of(fail_first, &failing);
 	CLOSING hwt_store *store = FRESH(.warn = look_at_failed, .warn_ctx = &warned);
 
-	kind.max_attempts = 1;
-	CHECK_CALL(hwt_store_register(store, &kind), 0);
+	CHECK_CALL(
+	    hwt_store_register(store, &KIND(.name = "a", .task = fail_first, .ctx = &failing, .max_attempts = 1)), 0);
 	atomic_store(&warned.store, store);
 	for (int i = 0; i < 20; i++) {
 		int64_t id = put(store, "a", 0);
@@ -129,51 +105,43 @@ TEST(a_timeout_that_failed_for_good_is_failed_when_the_warning_comes)
 		CHECK_CALL(hwt_store_stop(store), 0);
 	}
 	CHECK_INT(atomic_load(&warned.failed), ==, 20);
-	CHECK_INT(atomic_load(&warned.other), ==, 0);
 }
 
 TEST(after_max_attempts_it_is_failed_and_kept_until_it_is_rescheduled_replaced_or_cancelled)
 {
 	struct failing failing = { .fail_first = 3 };
-	hwt_store_kind kind = kind_of(fail_first, &failing);
 	hwt_store_info info = HWT_STORE_INFO_INIT;
-	hwt_store_spec spec = spec_of("a", 0);
-	int64_t id = 0, other = 0;
+	hwt_store_spec spec = SPEC("a", 0, .key = "k");
+	int64_t id, other = 0;
 
-	kind.max_attempts = 2;
-	kind.backoff_ns = HWT_MS(5);
-	CLOSING hwt_store *store = store_with(&kind);
+	CLOSING hwt_store *store = STORE_OF(.task = fail_first, .ctx = &failing, .max_attempts = 2,
+					    .backoff_ns = HWT_MS(5));
 	CHECK_CALL(hwt_store_start(store), 0);
-	id = put_key(store, "a", "k", 0);
-	CHECK(wait_store_state(store, id, HWT_STORE_FAILED));
-	CHECK_INT(atomic_load(&failing.ran), ==, 2);
-	CHECK_CALL(hwt_store_get(store, id, &info), 0);
-	CHECK_INT(info.attempt, ==, 2);
-	CHECK(strcmp(info.error, strerror(EPERM)) == 0);
-	CHECK(strcmp(info.key, "k") == 0);
-	CHECK_INT(settled_stats(store).failed, ==, 1);
-	/* It keeps its key. */
-	spec.key = "k";
-	CHECK_CALL(hwt_store_put(store, &spec, &other), EEXIST);
-	CHECK_INT(other, ==, id);
-	/* Pending again, from the first attempt on: one more fails, then it is done. */
-	CHECK_CALL(hwt_store_reschedule(store, id, 0), 0);
-	CHECK(wait_gone(store, id));
-	CHECK_INT(failing.attempts[2], ==, 1);
-	CHECK_INT(failing.attempts[3], ==, 2);
-	/* As it is replaced, too. */
-	atomic_store(&failing.ran, 0);
 	id = put_spec(store, &spec);
 	CHECK(wait_store_state(store, id, HWT_STORE_FAILED));
-	spec.flags = HWT_STORE_REPLACE;
-	CHECK_INT(put_spec(store, &spec), ==, id);
-	CHECK(wait_gone(store, id));
-	CHECK_INT(failing.attempts[2], ==, 1);
-	CHECK_INT(failing.attempts[3], ==, 2);
+	CHECK_INT(atomic_load(&failing.ran), ==, 2);
+	info = info_of(store, id);
+	CHECK_INT(info.attempt, ==, 2);
+	CHECK(strcmp(info.error, strerror(EPERM)) == 0 && strcmp(info.key, "k") == 0);
+	CHECK_INT(settled_stats(store).failed, ==, 1);
+	/* It keeps its key. */
+	CHECK_CALL(hwt_store_put(store, &spec, &other), EEXIST);
+	CHECK_INT(other, ==, id);
+	/* Pending again, from the first attempt on: one more fails, then it is done; as it is replaced, too. */
+	for (int replaces = 0; replaces < 2; replaces++) {
+		spec.flags = HWT_STORE_REPLACE;
+		if (replaces)
+			CHECK_INT(put_spec(store, &spec), ==, id);
+		else
+			CHECK_CALL(hwt_store_reschedule(store, id, 0), 0);
+		CHECK(wait_gone(store, id));
+		CHECK_INT(failing.attempts[2], ==, 1);
+		CHECK_INT(failing.attempts[3], ==, 2);
+		atomic_store(&failing.ran, 0);
+		id = put_spec(store, &spec);
+		CHECK(wait_store_state(store, id, HWT_STORE_FAILED));
+	}
 	/* And one that is removed. */
-	atomic_store(&failing.ran, 0);
-	CHECK_CALL(hwt_store_put(store, &spec, &id), 0);
-	CHECK(wait_store_state(store, id, HWT_STORE_FAILED));
 	CHECK_CALL(hwt_store_cancel(store, id), 0);
 	CHECK_CALL(hwt_store_get(store, id, &info), ENOENT);
 	CHECK_CALL(hwt_store_cancel(store, id), ENOENT);
@@ -183,28 +151,21 @@ TEST(after_max_attempts_it_is_failed_and_kept_until_it_is_rescheduled_replaced_o
 TEST(a_series_that_has_failed_is_revived_by_the_put_of_the_next_start)
 {
 	struct failing failing = { .fail_first = 2 };
-	hwt_store_kind kind = kind_of(fail_first, &failing);
 	hwt_store_info info = HWT_STORE_INFO_INIT;
-	hwt_store_spec specs[2] = { spec_of("a", 0), spec_of("a", HWT_S(1000)) };
-	int64_t id = 0, other = 0, ids[2];
+	hwt_store_spec specs[2] = { SPEC("a", 0, .key = "nightly", .period_ns = HWT_S(3600), .flags = HWT_STORE_REVIVE),
+				    spec_of("a", HWT_S(1000)) };
+	int64_t id = 0, ids[2];
 
-	kind.max_attempts = 2;
-	kind.backoff_ns = HWT_MS(5);
-	CLOSING hwt_store *store = store_with(&kind);
+	CLOSING hwt_store *store = STORE_OF(.task = fail_first, .ctx = &failing, .max_attempts = 2,
+					    .backoff_ns = HWT_MS(5));
 	CHECK_CALL(hwt_store_start(store), 0);
-	specs[0].key = "nightly";
-	specs[0].period_ns = HWT_S(3600);
-	specs[0].flags = HWT_STORE_REVIVE;
-	CHECK_CALL(put_patiently(store, &specs[0], &id), 0);
+	id = put_spec(store, &specs[0]);
 	CHECK(wait_store_state(store, id, HWT_STORE_FAILED));
 	/* As put now. */
-	specs[0].data = "again";
-	specs[0].len = 5;
 	specs[0].delay_ns = HWT_S(500);
 	specs[0].period_ns = HWT_S(60);
-	CHECK_CALL(hwt_store_put(store, &specs[0], &other), 0);
-	CHECK_INT(other, ==, id);
-	CHECK_CALL(hwt_store_get(store, id, &info), 0);
+	CHECK_INT(put_spec(store, &specs[0]), ==, id);
+	info = info_of(store, id);
 	CHECK_INT(info.state, ==, HWT_STORE_PENDING);
 	CHECK_INT(info.attempt, ==, 0);
 	CHECK_INT(info.period_ns, ==, HWT_S(60));
@@ -212,10 +173,9 @@ TEST(a_series_that_has_failed_is_revived_by_the_put_of_the_next_start)
 	CHECK(info.error[0] == '\0');
 	/* One that is pending is left alone. */
 	specs[0].period_ns = HWT_S(90);
-	CHECK_CALL(hwt_store_put(store, &specs[0], &other), EEXIST);
-	CHECK_INT(other, ==, id);
-	CHECK_CALL(hwt_store_get(store, id, &info), 0);
-	CHECK_INT(info.period_ns, ==, HWT_S(60));
+	CHECK_CALL(hwt_store_put(store, &specs[0], &ids[0]), EEXIST);
+	CHECK_INT(ids[0], ==, id);
+	CHECK_INT(info_of(store, id).period_ns, ==, HWT_S(60));
 	/* Into the window, where it fails once more. */
 	atomic_store(&failing.ran, 0);
 	CHECK_CALL(hwt_store_reschedule(store, id, 0), 0);
@@ -233,11 +193,9 @@ TEST(a_series_that_has_failed_is_revived_by_the_put_of_the_next_start)
 TEST(one_that_waits_for_its_retry_keeps_its_attempts_when_it_is_rescheduled)
 {
 	struct failing failing = { .fail_first = 2 };
-	hwt_store_kind kind = kind_of(fail_first, &failing);
+	CLOSING hwt_store *store = STORE_OF(.task = fail_first, .ctx = &failing, .backoff_ns = HWT_S(1000));
 	int64_t id;
 
-	kind.backoff_ns = HWT_S(1000);
-	CLOSING hwt_store *store = store_with(&kind);
 	CHECK_CALL(hwt_store_start(store), 0);
 	id = put(store, "a", 0);
 	for (unsigned i = 1; i <= 2; i++) {
@@ -309,17 +267,13 @@ static int have_effect(const hwt_store_run *run, void *ctx)
 
 static hwt_store *effect_store(struct effect *effect, unsigned what)
 {
-	hwt_store_kind kind = kind_of(have_effect, effect);
-	hwt_store *store;
-
-	kind.mode = HWT_STORE_TRANSACTION;
 	effect->what = what;
 	atomic_store(&effect->ran, 0);
-	store = store_with(&kind);
-	effect->store = store;
-	make_effects();
-	CHECK_CALL(hwt_store_start(store), 0);
-	return store;
+	effect->store = STORE_OF(.task = have_effect, .ctx = effect, .mode = HWT_STORE_TRANSACTION,
+				 .backoff_ns = HWT_MS(40));
+	(void)query("create table %s_effects (id bigint)", world.schema);
+	CHECK_CALL(hwt_store_start(effect->store), 0);
+	return effect->store;
 }
 
 #ifdef HWT_STORE_SQLITE
@@ -339,10 +293,8 @@ static int leave_a_select(const hwt_store_run *run, void *ctx)
 TEST(a_statement_that_a_task_leaves_in_the_middle_does_not_spoil_its_thread)
 {
 	NEEDS_SQLITE();
-	hwt_store *store = FRESH(.threads = 1);
+	hwt_store *store = run_tasks(FRESH(.threads = 1), leave_a_select, HWT_STORE_TRANSACTION);
 
-	register_kind(store, "a", leave_a_select, NULL, HWT_STORE_TRANSACTION);
-	CHECK_CALL(hwt_store_start(store), 0);
 	CHECK(wait_gone(store, put(store, "a", 0)));
 	CHECK(wait_gone(store, put(store, "a", 0)));
 	CHECK_CALL(hwt_store_close(store), 0);
@@ -366,13 +318,10 @@ static int be_silent(const hwt_store_run *run, void *ctx)
 TEST(a_transaction_in_which_nothing_is_said_for_a_lease_has_failed)
 {
 	NEEDS_POSTGRES();
-	hwt_store_kind kind = kind_of(be_silent, NULL);
 	int64_t id;
 
-	kind.mode = HWT_STORE_TRANSACTION;
-	kind.max_attempts = 2;
-	CLOSING hwt_store *store = store_with(&kind);
-	atomic_store(&ran, 0);
+	CLOSING hwt_store *store = STORE_OF(.task = be_silent, .mode = HWT_STORE_TRANSACTION, .max_attempts = 2,
+					    .backoff_ns = HWT_MS(40));
 	CHECK_CALL(hwt_store_start(store), 0);
 	id = put(store, "a", 0);
 	CHECK(wait_store_state(store, id, HWT_STORE_FAILED));
@@ -427,7 +376,7 @@ static int commit_later(void *locks, int count)
 TEST(what_is_put_on_a_connection_that_waits_for_the_lock_is_told_of)
 {
 	NEEDS_SQLITE();
-	hwt_store_kind kind = kind_of(count_run, NULL);
+	hwt_store_kind kind = KIND(.name = "a", .task = count_run, .ctx = NULL, .backoff_ns = HWT_MS(40));
 	CLOSING hwt_store *store = store_with(&kind);
 	USER *locks = connect_user(), *connection = connect_user();
 	hwt_store_spec spec = spec_of("a", HWT_S(405)); /* the horizon is 400 s */
@@ -445,15 +394,12 @@ TEST(what_is_put_on_a_connection_that_waits_for_the_lock_is_told_of)
 
 TEST(what_is_put_on_a_connection_exists_if_that_commits)
 {
-	hwt_store_kind kind = kind_of(count_run, NULL);
-	CLOSING hwt_store *store = store_with(&kind);
+	CLOSING hwt_store *store = run_tasks(fresh_store(), count_run, HWT_STORE_AT_LEAST_ONCE);
 	hwt_store_spec spec = spec_of("a", 0);
 	hwt_store_info info = HWT_STORE_INFO_INIT;
 	USER *connection = connect_user();
 	int64_t id = 0, first = 0;
 
-	atomic_store(&ran, 0);
-	CHECK_CALL(hwt_store_start(store), 0);
 	CHECK(user_sql(connection, "begin"));
 	CHECK_CALL(hwt_store_put_on(store, connection, &spec, &id), 0);
 	CHECK_CALL(hwt_store_get(store, id, &info), ENOENT);
@@ -489,8 +435,7 @@ TEST(what_is_put_on_a_connection_exists_if_that_commits)
 /* On SQLite the caller has the lock that a new kind needs. */
 TEST(a_kind_is_made_in_the_transaction_that_puts_the_first_of_it)
 {
-	hwt_store_kind kind = kind_of(count_run, NULL);
-	CLOSING hwt_store *store = store_with(&kind);
+	CLOSING hwt_store *store = fresh_store();
 	hwt_store_spec spec = spec_of("new", 0);
 	void *connection = connect_user();
 	int64_t id = 0;
@@ -507,25 +452,20 @@ TEST(a_kind_is_made_in_the_transaction_that_puts_the_first_of_it)
 	disconnect_user(connection);
 	CLOSING hwt_store *other = open_store();
 	register_kind(other, "new", count_run, NULL, HWT_STORE_AT_LEAST_ONCE);
-	atomic_store(&ran, 0);
 	CHECK_CALL(hwt_store_start(other), 0);
 	CHECK(wait_count(&ran, 2));
 }
 
 TEST(a_transaction_that_commits_late_is_found)
 {
-	hwt_store_config config;
-	hwt_store_kind kind = kind_of(count_run, NULL);
 	hwt_store_spec spec = spec_of("a", HWT_MS(1200));
 	int64_t id = 0;
 
-	fresh_world();
-	config = store_config();
-	config.lease_ns = HWT_S(world.sqlite ? 20
-					     : 1); /* SQLite's lock is held for so long that a short one would end */
-	CLOSING hwt_store *store = open_with(&config);
-	kind.horizon_ns = HWT_S(world.sqlite ? 14 : 1);
-	CHECK_CALL(hwt_store_register(store, &kind), 0);
+	/* SQLite's lock is held for so long that a short lease would end. */
+	CLOSING hwt_store *store = FRESH(.lease_ns = HWT_S(on_sqlite() ? 20 : 1));
+	CHECK_CALL(
+	    hwt_store_register(store, &KIND(.name = "a", .task = count_run, .horizon_ns = HWT_S(on_sqlite() ? 14 : 1))),
+	    0);
 	CHECK_CALL(hwt_store_start(store), 0);
 	USER *connection = connect_user();
 	CHECK(user_sql(connection, "begin"));
@@ -564,11 +504,9 @@ static int be_slow(const hwt_store_run *run, void *ctx)
 
 static hwt_store *slow_store(struct slow *slow)
 {
-	hwt_store_kind kind = kind_of(be_slow, slow);
 	hwt_store *store = FRESH(.threads = 4);
 
-	kind.mode = HWT_STORE_AT_MOST_ONCE;
-	CHECK_CALL(hwt_store_register(store, &kind), 0);
+	register_kind(store, "a", be_slow, slow, HWT_STORE_AT_MOST_ONCE);
 	for (int i = 0; i < 20; i++)
 		put(store, "a", 0);
 	return store;
@@ -577,7 +515,7 @@ static hwt_store *slow_store(struct slow *slow)
 /* How many have been begun, and their tasks have not returned. */
 static int64_t begun_and_open(struct slow *slow)
 {
-	int64_t begun = 20 - query("select count(*) from %s_timeout where state = 1", world.schema);
+	int64_t begun = 20 - COUNT("state = 1");
 
 	return begun - (int64_t)atomic_load(&slow->ran);
 }

@@ -5,6 +5,8 @@
  */
 #include "store.h"
 
+#include "core/store.h"
+
 #define LEASE_NS HWT_S(1)
 
 static int count_not_early(const hwt_store_run *run, void *ctx)
@@ -15,34 +17,9 @@ static int count_not_early(const hwt_store_run *run, void *ctx)
 	return 0;
 }
 
-/*
- * The child: holds its share until it is asked to stop.  argv: URL SCHEMA LOG
- */
-
-static int child(int argc, char **argv)
-{
-	hwt_store *store;
-
-	(void)argc;
-	enter_world(argv + 1);
-	store = OPEN(.lease_ns = HWT_S(3600)); /* its end is not what others wait for */
-	register_kind(store, "a", count_not_early, NULL, HWT_STORE_AT_LEAST_ONCE);
-	CHECK_CALL(hwt_store_start(store), 0);
-	REQUIRE(atomic_load(&test_failures) == 0);
-	while (!atomic_load(&asked_to_stop))
-		sleep_ms(2);
-	REQUIRE(hwt_store_close(store) == 0);
-	return 0;
-}
-
 static hwt_store *started(int64_t lease_ns)
 {
-	hwt_store *store = FRESH(.lease_ns = lease_ns);
-
-	register_kind(store, "a", count_not_early, NULL, HWT_STORE_AT_LEAST_ONCE);
-	CHECK_CALL(hwt_store_start(store), 0);
-	CHECK(wait_held(store, 8));
-	return store;
+	return run_tasks(FRESH(.lease_ns = lease_ns), count_not_early, HWT_STORE_AT_LEAST_ONCE);
 }
 
 /*
@@ -92,37 +69,40 @@ TEST(threads_that_missed_a_wake_up_are_woken_by_the_renewal)
  * Awkward moments
  */
 
-static pid_t _Atomic leaves;
+static struct {
+	hwt_store *store;
+	_Atomic(hwt_store *) other; /* which leaves */
+} looks;
 
 static void let_it_leave(const char *where)
 {
-	pid_t pid = strcmp(where, "renewed") == 0 ? atomic_exchange(&leaves, 0) : 0;
+	hwt_store *other;
 
-	if (!pid)
+	if (strcmp(where, "renewed") != 0 || !IS_CONTROL(looks.store))
 		return;
-	end_child(pid);
-	sleep_ms(100); /* until the news are here */
+	other = atomic_exchange(&looks.other, NULL);
+	if (other)
+		CHECK_INT(hwt_store_stop(other), ==, 0);
+	sleep_ms(other ? 100 : 0); /* until the news are here */
 }
 
 /* The news come between a look and the sleep behind it, so nothing wakes control for them. */
 TEST(a_process_that_leaves_while_the_other_one_looks_leaves_its_shards_at_once)
 {
 	CLOSING hwt_store *store = started(HWT_S(3600)); /* a look each 20 minutes: longer than patience */
-	hwt_store_stats stats = HWT_STORE_STATS_INIT;
-	pid_t pid;
+	CLOSING hwt_store *other = OPEN(.lease_ns = HWT_S(3600));
 
-	pid = spawn("hold", NULL);
+	register_and_start(other, &KIND(.name = "a", .task = count_not_early));
 	CHECK(wait_held(store, 4));
 	sleep_ms(300); /* the looks that its coming has caused are over */
-	atomic_store(&leaves, pid);
+	looks.store = store;
+	atomic_store(&looks.other, other);
 	atomic_store(&hwts_test_at, let_it_leave);
 	hwts_hear_news(store, &(struct hwts_due){ .id = -1 });
 	hwts_poke(store);
-	for (int64_t until_ns = hwt_now() + PATIENCE_NS; hwt_now() < until_ns && atomic_load(&leaves) != 0;)
-		sleep_ms(1);
+	WAIT_FOR(atomic_load(&looks.other) == NULL);
 	CHECK(wait_held(store, 8));
-	CHECK_CALL(hwt_store_read_stats(store, &stats), 0);
-	CHECK_INT(stats.taken_over, ==, 0);
+	CHECK_INT(stats_of_store(store).taken_over, ==, 0);
 	atomic_store(&hwts_test_at, NULL);
 }
 
@@ -150,12 +130,11 @@ TEST(what_is_put_between_a_look_and_its_marks_comes_into_the_window)
 	behind_us = now_us() - 1000 + INT64_C(400000000); /* the horizon is 2/3 of the lease */
 	atomic_store(&puts_behind, store);
 	atomic_store(&hwts_test_at, put_behind_the_look);
-	hwts_hear_news(store, &(struct hwts_due){ .id = 0 });
-	hwts_poke(store);
+	look_now(store);
 	WAIT_FOR(stats_of_store(store).window != 0);
 	atomic_store(&hwts_test_at, NULL);
 	CHECK(atomic_load(&puts_behind) == NULL);
 	CHECK_INT(stats_of_store(store).window, ==, 1);
 }
 
-STORE_MAIN(child)
+STORE_MAIN(NULL)

@@ -55,17 +55,29 @@ static void use_slow_disk(void)
 	CHECK_INT(sqlite3_vfs_register(&slow, 1), ==, SQLITE_OK);
 }
 
-static hwt_store *holder(int64_t lease_ns)
+/* No look-ahead finds what others put: there is one each 200 s. */
+static hwt_store *holder(void)
 {
-	hwt_store *store;
+	return run_tasks(open_store(), count_run, HWT_STORE_AT_LEAST_ONCE);
+}
 
-	store = OPEN(.lease_ns = lease_ns);
-	register_kind(store, "a", count_run, NULL, HWT_STORE_AT_LEAST_ONCE);
-	CHECK_CALL(hwt_store_start(store), 0);
-	for (int64_t give_up_ns = hwt_now() + PATIENCE_NS;
-	     stats_of_store(store).shards_held < 8 && hwt_now() < give_up_ns;)
-		sleep_ms(1);
-	return store;
+/* A connection of control's that listens. */
+static struct hwts_conn *listener(hwt_store *store)
+{
+	struct hwts_conn *conn = NULL;
+
+	REQUIRE(store->engine->connect(store->db, HWTS_CONTROL, &conn) == 0);
+	CHECK_INT(store->engine->listen(conn, NULL, 0, true), ==, 0);
+	return conn;
+}
+
+static void check_heard(hwt_store *other, int64_t delay_ns)
+{
+	for (unsigned i = 0; i < 5; i++) {
+		atomic_store(&ran, 0);
+		put(other, "a", delay_ns);
+		CHECK(wait_count(&ran, 1));
+	}
 }
 
 TEST(news_is_heard_though_the_disk_takes_long_to_sync)
@@ -75,15 +87,11 @@ TEST(news_is_heard_though_the_disk_takes_long_to_sync)
 
 	fresh_world();
 	use_slow_disk();
-	store = holder(HWT_S(600)); /* a look-ahead each 200 s: it does not find them */
+	store = holder();
 	other = open_store();
 	CHECK(fast_methods != NULL);
 	atomic_store(&is_slow, true);
-	for (unsigned i = 0; i < 5; i++) {
-		atomic_store(&ran, 0);
-		put(other, "a", 0);
-		CHECK(wait_count(&ran, 1));
-	}
+	check_heard(other, 0);
 	atomic_store(&is_slow, false);
 	CHECK_CALL(hwt_store_close(other), 0);
 	CHECK_CALL(hwt_store_close(store), 0);
@@ -104,14 +112,11 @@ TEST(an_idle_process_looks_for_news_seldom)
 {
 	NEEDS_SQLITE(); /* PostgreSQL tells its news */
 	CLOSING hwt_store *store = fresh_store(), *other = open_store();
-	struct hwts_conn *conn = NULL;
+	struct hwts_conn *conn = listener(store);
 	const unsigned most = 100;
 	int64_t again_ns = 1;
 	unsigned looks = 0;
 
-	register_kind(other, "a", count_run, NULL, HWT_STORE_AT_LEAST_ONCE);
-	CHECK_INT(store->engine->connect(store->db, HWTS_CONTROL, &conn), ==, 0);
-	CHECK_INT(store->engine->listen(conn, NULL, 0, true), ==, 0);
 	put(other, "a", HWT_S(3600));
 	for (; again_ns > 0 && looks < most && store->engine->news_fd(conn) >= 0; looks++) {
 		CHECK_INT(store->engine->news(conn, true, no_news, NULL, &again_ns), ==, 0);
@@ -148,10 +153,7 @@ static void tend_hints(int64_t ahead_us, int64_t old)
 	struct hwts_conn *conn;
 	hwt_store *store;
 
-	fresh_world();
-	if (!world.sqlite)
-		SKIP("of SQLite");
-	store = OPEN(.lease_ns = HWT_S(3600)); /* a twelfth of it is the most that tending takes */
+	store = FRESH(.lease_ns = HWT_S(3600)); /* a twelfth of it is the most that tending takes */
 	CHECK_INT(store->engine->connect(store->db, HWTS_CONTROL, &conn), ==, 0);
 	now_us = hwts_wall_us();
 	leave_hints(sqlite_conn(conn), 1, now_us + ahead_us);
@@ -169,18 +171,15 @@ static void tend_hints(int64_t ahead_us, int64_t old)
 /* 50,000 puts a second leave as many hints, and a process tends the database each third of its lease. */
 TEST(hints_go_as_quickly_as_they_come)
 {
+	NEEDS_SQLITE();
 	tend_hints(-60 * HWTS_S_US, 100000);
 }
 
-/* A clock that was an hour ahead has been set right. */
+/* A clock that was an hour ahead has been set right; or that, and nothing has been put for a minute. */
 TEST(hints_go_although_one_is_of_the_future)
 {
+	NEEDS_SQLITE();
 	tend_hints(3600 * HWTS_S_US, 100);
-}
-
-/* The same, and nothing has been put for a minute. */
-TEST(a_hint_of_the_future_goes_alone)
-{
 	tend_hints(3600 * HWTS_S_US, 0);
 }
 
@@ -213,21 +212,16 @@ static void count_news(void *ctx, const struct hwts_due *due)
 /* A process listens again whenever it takes shards. */
 TEST(to_listen_again_passes_over_no_news)
 {
+	NEEDS_SQLITE();
 	for (int without = 0; without < 2; without++) {
-		hwt_store *store, *other;
-		struct hwts_conn *conn = NULL;
 		struct hwts_shard_row shard = { .shard = 1024 };
 		unsigned heard = 0;
 		int64_t again_ns;
 
 		fresh_world();
-		if (!world.sqlite)
-			SKIP("of SQLite");
 		atomic_store(&no_inotify, without == 1);
-		store = holder(HWT_S(600));
-		other = open_store();
-		CHECK_INT(store->engine->connect(store->db, HWTS_CONTROL, &conn), ==, 0);
-		CHECK_INT(store->engine->listen(conn, NULL, 0, true), ==, 0);
+		CLOSING hwt_store *store = holder(), *other = open_store();
+		struct hwts_conn *conn = listener(store);
 		CHECK((store->engine->news_fd(conn) < 0) == (without == 1));
 		put(other, "a", HWT_S(3));
 		CHECK_INT(store->engine->listen(conn, &shard, 1, true), ==, 0);
@@ -236,8 +230,6 @@ TEST(to_listen_again_passes_over_no_news)
 		CHECK_INT(again_ns, >, 0); /* another look, in any case */
 		CHECK_INT(again_ns, <=, HWT_MS(20));
 		store->engine->disconnect(conn);
-		CHECK_CALL(hwt_store_close(other), 0);
-		CHECK_CALL(hwt_store_close(store), 0);
 	}
 	atomic_store(&no_inotify, false);
 }
@@ -245,20 +237,11 @@ TEST(to_listen_again_passes_over_no_news)
 TEST(news_is_heard_without_inotify)
 {
 	NEEDS_SQLITE();
-	hwt_store *store, *other;
-
 	fresh_world();
 	atomic_store(&no_inotify, true);
-	store = holder(HWT_S(600)); /* no look-ahead finds them */
-	other = open_store();
-	for (unsigned i = 0; i < 5; i++) {
-		atomic_store(&ran, 0);
-		put(other, "a", HWT_MS(5));
-		CHECK(wait_count(&ran, 1));
-	}
+	CLOSING hwt_store *store = holder(), *other = open_store();
+	check_heard(other, HWT_MS(5));
 	atomic_store(&no_inotify, false);
-	CHECK_CALL(hwt_store_close(other), 0);
-	CHECK_CALL(hwt_store_close(store), 0);
 }
 
 static _Thread_local unsigned refused; /* the allocation that fails; 0: none */
@@ -286,7 +269,7 @@ TEST(news_is_heard_though_there_was_no_memory_to_listen)
 	int64_t again_ns = 0;
 
 	fresh_world();
-	CLOSING hwt_store *store = holder(HWT_S(600)), *other = open_store();
+	CLOSING hwt_store *store = holder(), *other = open_store();
 	CHECK_INT(store->engine->connect(store->db, HWTS_CONTROL, &conn), ==, 0);
 	atomic_store(&hwts_test_refuses_memory, refuse);
 	refused = 1; /* the name of the log */

@@ -39,48 +39,33 @@ static void put_and_run(hwt_store *store)
 	(void)put(store, "a", HWT_S(3600));
 }
 
-TEST(a_store_stays_where_it_was_opened)
-{
-	NEEDS_SQLITE();
-	char before[512], url[64];
-	hwt_store *store;
-
-	fresh_world();
-	REQUIRE(getcwd(before, sizeof(before)) != NULL);
-	REQUIRE(chdir(world.folder) == 0);
-	(void)snprintf(url, sizeof(url), "sqlite:%s", strrchr(world.url, '/') + 1);
-	store = open_at(url);
-	REQUIRE(chdir("/") == 0);
-	put_and_run(store);
-	CHECK_CALL(hwt_store_close(store), 0);
-	REQUIRE(chdir(before) == 0);
-	CHECK_INT(query("select count(*) from %s_timeout", world.schema), ==, 1);
-}
-
-/* Whether the file is there or not yet. */
+/* A link to a file that is there or not yet, by its relative path.  Then process and link go elsewhere. */
 static void check_link(bool is_there)
 {
-	char link[192], other[192], url[200];
+	char before[512], link[64], other[64], url[80];
 	const char *file;
 	hwt_store *store;
 
 	fresh_world();
-	file = world.url + strlen("sqlite:");
+	REQUIRE(getcwd(before, sizeof(before)) != NULL && chdir(world.folder) == 0);
+	file = strrchr(world.url, '/') + 1;
 	if (is_there)
 		CHECK_CALL(hwt_store_close(open_store()), 0);
-	(void)snprintf(link, sizeof(link), "%.180s.link", file);
-	(void)snprintf(other, sizeof(other), "%.180s.other", file);
+	(void)snprintf(link, sizeof(link), "%.40s.link", file);
+	(void)snprintf(other, sizeof(other), "%.40s.other", file);
 	(void)snprintf(url, sizeof(url), "sqlite:%s", link);
-	REQUIRE(symlink(is_there ? file : strrchr(file, '/') + 1, link) == 0);
+	REQUIRE(symlink(file, link) == 0);
 	store = open_at(url);
-	REQUIRE(unlink(link) == 0 && symlink(other, link) == 0);
+	REQUIRE(unlink(link) == 0 && symlink(other, link) == 0 && chdir("/") == 0);
 	put_and_run(store);
 	CHECK_CALL(hwt_store_close(store), 0);
 	CHECK_INT(query("select count(*) from %s_timeout", world.schema), ==, 1);
+	REQUIRE(chdir(world.folder) == 0);
 	CHECK(access(other, F_OK) != 0);
+	REQUIRE(chdir(before) == 0);
 }
 
-TEST(a_store_stays_where_its_link_led)
+TEST(a_store_stays_where_it_was_opened)
 {
 	NEEDS_SQLITE();
 	check_link(true);
@@ -104,13 +89,12 @@ static void name_other(char url[TEXT_MAX])
 
 static void *connect_to(const char *url)
 {
-	char own[TEXT_MAX];
+	const struct world own = world;
 	void *connection;
 
-	(void)snprintf(own, sizeof(own), "%s", world.url);
 	(void)snprintf(world.url, sizeof(world.url), "%s", url);
 	connection = connect_user();
-	(void)snprintf(world.url, sizeof(world.url), "%s", own);
+	world = own;
 	return connection;
 }
 
@@ -164,20 +148,18 @@ TEST(a_put_on_a_connection_to_another_store_is_refused)
 
 TEST(a_kind_that_has_another_name_on_the_connection_is_not_put)
 {
-	hwt_store_spec spec = spec_of("a", HWT_S(600));
 	CLOSING hwt_store *store = fresh_store();
 
 	put(store, "a", HWT_S(600));
 	USER *connection = connect_user();
 	CHECK(user_sql(connection, "update %s_kind set name = 'b'", world.schema));
-	CHECK_CALL(hwt_store_put_on(store, connection, &spec, NULL), EIO);
+	CHECK_CALL(hwt_store_put_on(store, connection, &SPEC("a", HWT_S(600), .flags = 0), NULL), EIO);
 	CHECK_INT(query("select count(*) from %s_timeout", world.schema), ==, 1);
 }
 
 /* A process that lives on notices with its next connection. */
 TEST(a_store_that_took_the_place_of_another_is_told)
 {
-	hwt_store_spec spec = spec_of("a", HWT_S(600));
 	struct hwts_conn *conn = NULL;
 	CLOSING hwt_store *store = fresh_store();
 
@@ -187,7 +169,7 @@ TEST(a_store_that_took_the_place_of_another_is_told)
 	CHECK(conn == NULL);
 	CHECK_CALL(hwt_store_close(store), 0);
 	store = open_store();
-	CHECK_CALL(hwt_store_put(store, &spec, NULL), 0);
+	put(store, "a", HWT_S(600));
 }
 
 /* A task of one may not call the other, whose lock it has: EDEADLK, by whichever path that is reached. */
@@ -209,16 +191,13 @@ TEST(two_paths_to_a_file_are_one_lock)
 	NEEDS_SQLITE();
 	char url[160];
 	hwt_store *store = fresh_store();
-	int64_t id;
 
-	(void)snprintf(url, sizeof(url), "sqlite:%s/../%s", world.folder, strrchr(world.folder, '/') + 1);
-	(void)snprintf(url + strlen(url), sizeof(url) - strlen(url), "%s", strrchr(world.url, '/'));
+	(void)snprintf(url, sizeof(url), "sqlite:%s/../%s%s", world.folder, strrchr(world.folder, '/') + 1,
+		       strrchr(world.url, '/'));
 	other_store = open_at(url);
-	register_kind(store, "a", put_into_other, NULL, HWT_STORE_TRANSACTION);
 	atomic_store(&other_rc, -1);
-	id = put(store, "a", 0);
-	CHECK_CALL(hwt_store_start(store), 0);
-	CHECK(wait_gone(store, id));
+	(void)run_tasks(store, put_into_other, HWT_STORE_TRANSACTION);
+	CHECK(wait_gone(store, put(store, "a", 0)));
 	CHECK_INT(atomic_load(&other_rc), ==, EDEADLK);
 	CHECK_CALL(hwt_store_close(store), 0);
 	CHECK_CALL(hwt_store_close(other_store), 0);
@@ -245,11 +224,10 @@ static int open_without_memory(sqlite3_vfs *vfs, const char *name, sqlite3_file 
 TEST(a_file_that_cannot_have_a_write_ahead_log_is_refused)
 {
 	NEEDS_SQLITE();
-	hwt_store_config config;
 	hwt_store *store = NULL;
 
 	fresh_world();
-	config = store_config();
+	const hwt_store_config config = store_config();
 	without_memory = *sqlite3_vfs_find(NULL);
 	without_memory.pAppData = sqlite3_vfs_find(NULL);
 	without_memory.zName = "without memory";
@@ -281,8 +259,7 @@ TEST(a_file_whose_texts_are_utf16_is_read_as_any_other)
 		  SQLITE_OK);
 	sqlite3_close(db);
 	CLOSING hwt_store *store = open_store();
-	register_kind(store, "k\xc3\xa4se", keep_key, key, HWT_STORE_AT_LEAST_ONCE);
-	CHECK_CALL(hwt_store_start(store), 0);
+	register_and_start(store, &KIND(.name = "k\xc3\xa4se", .task = keep_key, .ctx = key));
 	CHECK(wait_held(store, 8));
 	id = put_key(store, "k\xc3\xa4se", "schl\xc3\xbcssel", HWT_S(3600));
 	CHECK_CALL(hwt_store_get(store, id, &info), 0);
@@ -392,11 +369,8 @@ TEST(a_schema_may_begin_with_the_names_of_another)
 		put_and_run(store);
 	}
 	(void)snprintf(world.schema, sizeof(world.schema), "%s", before);
-	{
-		CLOSING hwt_store *store = open_store();
-
-		put_and_run(store);
-	}
+	CLOSING hwt_store *store = open_store();
+	put_and_run(store);
 }
 
 static void remove_file(const char *end)
@@ -568,12 +542,10 @@ TEST(threads_draw_different_numbers_where_no_file_can_be_opened)
 TEST(too_many_open_files_are_told_as_such)
 {
 	NEEDS_SQLITE();
-	hwt_store_config config;
 	hwt_store *store = NULL;
 
-	fresh_world();
-	config = store_config();
-	CHECK_CALL(hwt_store_close(open_store()), 0);
+	CHECK_CALL(hwt_store_close(fresh_store()), 0);
+	const hwt_store_config config = store_config();
 	for (rlim_t more = 0; more < 3; more++) { /* the file, its log, its index */
 		struct rlimit before = limit_files(more);
 
@@ -627,15 +599,11 @@ static bool blocks_usr1(const char *task)
 TEST(signals_are_for_the_programs_own_threads)
 {
 #ifdef __linux__
-	hwt_store *store;
+	CLOSING hwt_store *store = run_tasks(fresh_store(), count_run, HWT_STORE_AT_LEAST_ONCE);
 	const struct dirent *entry;
 	unsigned others = 0;
-	DIR *tasks;
+	DIR *tasks = opendir("/proc/self/task");
 
-	store = fresh_store();
-	register_kind(store, "a", count_run, NULL, HWT_STORE_AT_LEAST_ONCE);
-	CHECK_CALL(hwt_store_start(store), 0);
-	tasks = opendir("/proc/self/task");
 	REQUIRE(tasks != NULL);
 	while ((entry = readdir(tasks)) != NULL) {
 		if (entry->d_name[0] == '.' || atol(entry->d_name) == (long)getpid())
@@ -645,7 +613,6 @@ TEST(signals_are_for_the_programs_own_threads)
 	}
 	closedir(tasks);
 	CHECK_INT(others, >=, 3);
-	CHECK_CALL(hwt_store_close(store), 0);
 #else
 	SKIP("of Linux");
 #endif

@@ -6,28 +6,19 @@
 
 #include <poll.h>
 
-static hwt_store_kind pulled_kind(const char *name, unsigned concurrency)
-{
-	hwt_store_kind kind = KIND(.name = name, .flags = HWT_STORE_PULLED, .concurrency = concurrency,
-				   .backoff_ns = HWT_MS(1));
-
-	return kind;
-}
-
 static void register_pulled(hwt_store *store, const char *name, unsigned mode, unsigned concurrency)
 {
-	hwt_store_kind kind = pulled_kind(name, concurrency);
+	hwt_store_kind kind = KIND(.name = name, .flags = HWT_STORE_PULLED, .mode = mode, .concurrency = concurrency,
+				   .backoff_ns = HWT_MS(1));
 
-	kind.mode = mode;
 	CHECK_CALL(register_patiently(store, &kind), 0);
 }
 
 /* One thread, and a pulled kind "a". */
 static hwt_store *open_pulled(unsigned concurrency)
 {
-	hwt_store *store;
+	hwt_store *store = OPEN(.threads = 1);
 
-	store = OPEN(.threads = 1);
 	register_pulled(store, "a", HWT_STORE_AT_LEAST_ONCE, concurrency);
 	return store;
 }
@@ -122,17 +113,6 @@ TEST(what_is_pulled_is_what_was_put)
 	for (size_t i = 0; i < HWTS_COUNT(stats.lateness); i++)
 		started += stats.lateness[i];
 	CHECK_INT(started, ==, 1);
-}
-
-TEST(one_that_is_cancelled_before_it_is_pulled_is_not_handed_out)
-{
-	CLOSING hwt_store *store = start_pulled(1);
-	int64_t id = put(store, "a", 0);
-
-	wait_ready(store, 1);
-	CHECK(is_readable(fd_of(store), 0));
-	CHECK_CALL(hwt_store_cancel(store, id), 0);
-	check_none(store);
 }
 
 /* Long before the next renewal. */
@@ -289,10 +269,6 @@ TEST(what_waits_to_be_pulled_is_not_given_back)
 }
 
 /*
- * Answers, from another thread
- */
-
-/*
  * Many threads
  */
 
@@ -378,25 +354,6 @@ TEST(a_stop_within_a_time_gives_the_shards_and_the_other_end_counts)
 	CHECK(wait_gone(other, id));
 	CHECK_CALL(hwt_store_close(other), 0);
 	CHECK_CALL(hwt_store_start(store), 0);
-}
-
-static void *end_soon(void *run)
-{
-	sleep_ms(30);
-	CHECK_INT(hwt_store_end(run, 0), ==, 0);
-	return NULL;
-}
-
-TEST(a_stop_within_a_time_waits_for_the_runs_that_are_out)
-{
-	CLOSING hwt_store *store = start_pulled(1);
-	pthread_t thread;
-
-	put(store, "a", 0);
-	REQUIRE(pthread_create(&thread, NULL, end_soon, pull(store)) == 0);
-	CHECK_CALL(hwt_store_stop_within(store, PATIENCE_NS), 0);
-	REQUIRE(pthread_join(thread, NULL) == 0);
-	CHECK_INT(stats_of_store(store).done, ==, 1);
 }
 
 /* As after a stop that found them, and after one that did not wait for them. */
@@ -538,23 +495,19 @@ TEST(without_memory_nothing_is_handed_out_and_it_waits)
 
 TEST(what_makes_no_sense_of_a_pulled_kind_is_refused)
 {
-	hwt_store_kind kind = pulled_kind("a", 0);
+	const hwt_store_kind wrong[] = {
+		KIND(.name = "a", .flags = HWT_STORE_PULLED, .task = count_run),
+		KIND(.name = "a", .flags = HWT_STORE_PULLED, .mode = HWT_STORE_TRANSACTION),
+		KIND(.name = "a", .flags = HWT_STORE_PULLED << 1 | HWT_STORE_PULLED),
+		KIND(.name = "a"),
+	};
 	hwt_store_run *run = NULL;
 	CLOSING hwt_store *store = fresh_store();
 	int fd = -1;
 
-	kind.task = count_run;
-	CHECK_CALL(hwt_store_register(store, &kind), EINVAL);
-	kind.task = NULL;
-	kind.mode = HWT_STORE_TRANSACTION;
-	CHECK_CALL(hwt_store_register(store, &kind), EINVAL);
-	kind.mode = HWT_STORE_AT_LEAST_ONCE;
-	kind.flags = HWT_STORE_PULLED << 1 | HWT_STORE_PULLED;
-	CHECK_CALL(hwt_store_register(store, &kind), EINVAL);
-	kind.flags = 0;
-	CHECK_CALL(hwt_store_register(store, &kind), EINVAL);
-	kind.flags = HWT_STORE_PULLED;
-	CHECK_CALL(register_patiently(store, &kind), 0);
+	for (size_t i = 0; i < HWTS_COUNT(wrong); i++)
+		CHECK_CALL(hwt_store_register(store, &wrong[i]), EINVAL);
+	register_pulled(store, "a", HWT_STORE_AT_LEAST_ONCE, 0);
 	CHECK(is_readable(fd_of(store), 0)); /* before the first start */
 	CHECK_CALL(hwt_store_next(store, &run), ECANCELED);
 	CHECK_CALL(hwt_store_fd(NULL, &fd), EINVAL);

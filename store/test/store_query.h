@@ -12,6 +12,15 @@
 #include <libpq-fe.h>
 #endif
 
+/* PostgreSQL: the world's server, for another role. */
+static inline void url_of_role(char url[TEXT_MAX], const char *role)
+{
+	const char *user = strstr(world.url, "user=hwt");
+
+	REQUIRE(user != NULL);
+	(void)snprintf(url, TEXT_MAX, "%.*suser=%s%s", (int)(user - world.url), world.url, role, user + 8);
+}
+
 /*
  * Connections of a user, and statements on them
  */
@@ -134,6 +143,18 @@ __attribute__((format(printf, 1, 2))) static inline int64_t query(const char *fo
 		fprintf(stderr, "    %s fails\n", text);
 	CHECK(value.rows >= 0 || !world.sqlite);
 	return number_in(value);
+}
+
+/* How many timeouts there are of which that is true. */
+#define COUNT(where) query("select count(*) from %s_timeout where " where, world.schema)
+
+/* PostgreSQL: the world is a database of its own, in this encoding. */
+static inline void use_database_of(const char *encoding)
+{
+	(void)query("create database %s encoding '%s' lc_collate 'C' lc_ctype 'C' template template0", world.schema,
+		    encoding);
+	(void)snprintf(world.url + strlen(world.url), sizeof(world.url) - strlen(world.url), " dbname=%s",
+		       world.schema);
 }
 
 /* The same on a connection that PostgreSQL keeps: to connect takes longer than what is asked. */

@@ -180,12 +180,8 @@ TEST(an_error_text_that_the_database_cannot_hold_is_stored_as_ascii)
 	int64_t id;
 
 	fresh_world();
-	if (!world.sqlite) {
-		(void)query("create database %s encoding 'latin1' lc_collate 'C' lc_ctype 'C' template template0",
-			    world.schema);
-		(void)snprintf(world.url + strlen(world.url), sizeof(world.url) - strlen(world.url), " dbname=%s",
-			       world.schema);
-	}
+	if (!world.sqlite)
+		use_database_of("latin1");
 	CLOSING hwt_store *store = open_store();
 	CHECK_CALL(register_patiently(store, &KIND(.name = "a", .task = fail, .max_attempts = 1)), 0);
 	if (world.sqlite)

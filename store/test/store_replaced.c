@@ -181,9 +181,7 @@ TEST(all_that_a_put_says_holds_after_the_run)
 	CHECK_INT(bytes[0], ==, 'b');
 	CHECK_INT(query("select grace_us + spread_us from %s_timeout", world.schema), ==, 660 * HWTS_S_US);
 	CHECK_INT(query("select due_us - base_us from %s_timeout", world.schema), <=, 600 * HWTS_S_US);
-	CHECK_INT(query("select count(*) from %s_timeout where next_due_us is not null or next_data is not null",
-			world.schema),
-		  ==, 0);
+	CHECK_INT(COUNT("next_due_us is not null or next_data is not null"), ==, 0);
 	/* It runs, and becomes a single one with a schedule that is far away. */
 	CHECK_CALL(hwt_store_reschedule(store, id, 0), 0);
 	CHECK(wait_count(&started, 2));
@@ -224,7 +222,7 @@ TEST(a_cancel_drops_what_has_replaced_it_and_is_EBUSY)
 			CHECK_CALL(hwt_store_cancel_on(store, connection, &which), EBUSY);
 			CHECK(user_sql(connection, "commit"));
 		}
-		CHECK_INT(query("select count(*) from %s_timeout where next_due_us is not null", world.schema), ==, 0);
+		CHECK_INT(COUNT("next_due_us is not null"), ==, 0);
 		CHECK_CALL(hwt_store_cancel(store, id), EBUSY);
 		disconnect_user(connection);
 		let_go('f');
@@ -234,27 +232,6 @@ TEST(a_cancel_drops_what_has_replaced_it_and_is_EBUSY)
 			CHECK(wait_count(&started, 2));
 		check_rest(way == 2 ? 1 : 2, 'a', way == 2 ? 1 : 2);
 	}
-}
-
-TEST(a_cancel_that_is_rolled_back_drops_nothing)
-{
-	hwt_store_which which = { .size = sizeof(which), .kind = "a", .key = "k" };
-	void *connection;
-
-	run_one(HWT_STORE_AT_LEAST_ONCE, 0);
-	connection = connect_user();
-	replace_with("b", 0);
-	CHECK_CALL(hwt_store_reschedule(store, id, 0), EBUSY);
-	which.states = 1u << HWT_STORE_PENDING;
-	CHECK_CALL(hwt_store_cancel_ex(store, &which, NULL), ENOENT);
-	which.states = 0;
-	CHECK(user_sql(connection, "begin"));
-	CHECK_CALL(hwt_store_cancel_on(store, connection, &which), EBUSY);
-	CHECK(user_sql(connection, "rollback"));
-	disconnect_user(connection);
-	let_go('0');
-	CHECK(wait_count(&started, 2));
-	check_rest(2, 'b', 1);
 }
 
 /* The run in progress is the last of the series. */
@@ -327,45 +304,6 @@ TEST(what_replaces_one_whose_process_died_runs_and_nothing_fails)
 			CHECK(wait_count(&started, 1));
 			check_rest(1, 'b', 1);
 		}
-}
-
-/* It is pending long before it is due. */
-TEST(what_is_far_replaces_one_whose_process_died)
-{
-	for (unsigned mode = 0; mode < 2; mode++) {
-		int64_t before_us = now_us();
-
-		set_up(mode, 3, 0);
-		(void)query("update %s_timeout set state = 2, epoch = 0, attempt = 1", world.schema);
-		replace_with("b", HWT_S(1000));
-		CHECK_CALL(hwt_store_start(store), 0);
-		CHECK(wait_store_state(store, id, HWT_STORE_PENDING));
-		check_next(info_of(store, id), before_us);
-		CHECK_CALL(hwt_store_reschedule(store, id, 0), 0);
-		CHECK(wait_count(&started, 1));
-		check_rest(1, 'b', 1);
-	}
-}
-
-/* In the process that holds it, it is pending. */
-TEST(what_was_begun_and_has_not_started_does_not_start_when_it_is_replaced)
-{
-	hwt_store_spec spec = spec_with("a", 0);
-	int64_t first;
-
-	run_one(HWT_STORE_AT_LEAST_ONCE, 0);
-	first = id;
-	BEGIN_AHEAD(store);
-	spec.key = "another";
-	id = put_spec(store, &spec);
-	WAIT_FOR(stats_of_store(store).begun >= 2);
-	spec = spec_with("b", 0);
-	spec.key = "another";
-	CHECK_INT(put_spec(store, &spec), ==, id);
-	let_go('0');
-	CHECK(wait_gone(store, first));
-	CHECK(wait_count(&started, 2));
-	check_rest(2, 'b', 1);
 }
 
 STORE_MAIN(NULL)

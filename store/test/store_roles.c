@@ -6,16 +6,6 @@
 
 #ifdef HWT_STORE_POSTGRES
 
-/* A role of its own; url: the same server as that role. */
-static void make_role(char url[TEXT_MAX], const char *role)
-{
-	const char *user = strstr(world.url, "user=hwt");
-
-	REQUIRE(user != NULL);
-	(void)query("create role %s login", role);
-	(void)snprintf(url, TEXT_MAX, "%.*suser=%s%s", (int)(user - world.url), world.url, role, user + 8);
-}
-
 static hwt_store *open_as(const char *url)
 {
 	hwt_store_config config = store_config();
@@ -44,23 +34,18 @@ TEST(a_process_joins_runs_and_leaves_though_nothing_can_be_notified)
 {
 	NEEDS_POSTGRES();
 	char url[TEXT_MAX], role[64];
-	hwt_store *store;
-	int64_t id;
+	hwt_store *store = fresh_store();
 
-	fresh_world();
 	(void)snprintf(role, sizeof(role), "%s_mute", world.schema);
-	make_role(url, role);
-	store = open_store();
+	(void)query("create role %s login", role);
+	url_of_role(url, role);
 	register_kind(store, "a", count_run, NULL, HWT_STORE_AT_LEAST_ONCE);
 	CHECK_CALL(hwt_store_close(store), 0);
 	grant_all(role);
 	(void)query("revoke execute on function pg_notify(text, text) from public");
-	store = open_as(url);
-	register_kind(store, "a", count_run, NULL, HWT_STORE_AT_LEAST_ONCE);
-	CHECK_CALL(hwt_store_start(store), 0);
+	store = run_tasks(open_as(url), count_run, HWT_STORE_AT_LEAST_ONCE);
 	CHECK_INT(query("select count(*) from %s_member", world.schema), ==, 1);
-	id = put(store, "a", 0);
-	CHECK(wait_gone(store, id));
+	CHECK(wait_gone(store, put(store, "a", 0)));
 	CHECK_CALL(hwt_store_stop(store), 0);
 	CHECK_INT(query("select count(*) from %s_member", world.schema), ==, 0);
 	CHECK_INT(query("select count(*) from %s_shard where owner is not null", world.schema), ==, 0);
@@ -85,7 +70,8 @@ TEST(of_two_roles_that_open_first_one_makes_the_tables_and_both_use_them)
 
 	fresh_world();
 	(void)snprintf(other_role, sizeof(other_role), "%s_second", world.schema);
-	make_role(url, other_role);
+	(void)query("create role %s login", other_role);
+	url_of_role(url, other_role);
 	(void)query("grant create on schema public to %s", other_role);
 	atomic_store(&hwts_test_at, other_makes_tables);
 	CLOSING hwt_store *store = open_as(url);

@@ -13,7 +13,6 @@ static struct {
 	unsigned fail_first;
 	int64_t due_us[64];
 	uint64_t missed[64];
-	unsigned attempts[64];
 } seen;
 
 static int record(const hwt_store_run *run, void *ctx)
@@ -24,27 +23,27 @@ static int record(const hwt_store_run *run, void *ctx)
 	if (i < HWTS_COUNT(seen.due_us)) {
 		seen.due_us[i] = run->due_us;
 		seen.missed[i] = run->missed;
-		seen.attempts[i] = run->attempt;
 	}
 	atomic_store(&seen.ran, i + 1); /* one thread runs them */
 	return i < seen.fail_first ? EIO : 0;
 }
 
-static hwt_store *store_in_mode(unsigned mode, unsigned fail_first, int64_t backoff_ns)
+/* With a back-off of so long; its first runs fail. */
+static hwt_store *store_that_waits(unsigned fail_first, int64_t backoff_ns)
 {
-	hwt_store_kind kind = KIND(.name = "a", .task = record, .mode = mode, .max_attempts = 3,
-				   .backoff_ns = backoff_ns);
 	hwt_store *store = FRESH(.threads = 1);
 
 	atomic_store(&seen.ran, 0);
 	seen.fail_first = fail_first;
-	CHECK_CALL(hwt_store_register(store, &kind), 0);
+	CHECK_CALL(
+	    hwt_store_register(store, &KIND(.name = "a", .task = record, .max_attempts = 3, .backoff_ns = backoff_ns)),
+	    0);
 	return store;
 }
 
 static hwt_store *store_of(unsigned fail_first)
 {
-	return store_in_mode(HWT_STORE_AT_LEAST_ONCE, fail_first, HWT_MS(10));
+	return store_that_waits(fail_first, HWT_MS(10));
 }
 
 static hwt_store_spec line_of(const char *line, const char *zone)
@@ -130,25 +129,6 @@ TEST(times_that_were_missed_are_merged)
 	CHECK_INT(info_of(store, id).due_us, ==, us);
 }
 
-/* Its back-off ends long after that. */
-TEST(a_run_that_fails_is_tried_again_no_later_than_at_the_next_time)
-{
-	CLOSING hwt_store *store = store_in_mode(HWT_STORE_AT_LEAST_ONCE, 64, HWT_S(3600));
-	hwt_store_spec spec = line_of("* * * * *", NULL);
-	int64_t id, after_us = now_us() - 90 * HWTS_S_US;
-	hwt_store_info info;
-
-	spec.flags = HWT_STORE_ABSOLUTE;
-	spec.due_us = after_us;
-	id = put_spec(store, &spec);
-	CHECK_CALL(hwt_store_start(store), 0);
-	CHECK(wait_count(&seen.ran, 1));
-	while ((info = info_of(store, id)).error[0] == '\0')
-		sleep_ms(1);
-	CHECK_INT(info.due_us % (60 * HWTS_S_US), ==, 0);
-	CHECK_INT(info.due_us, <=, next_of(spec.schedule, NULL, now_us()));
-}
-
 TEST(a_put_replaces_the_schedule_and_a_revive_sets_one)
 {
 	CLOSING hwt_store *store = store_of(64);
@@ -159,11 +139,9 @@ TEST(a_put_replaces_the_schedule_and_a_revive_sets_one)
 	spec.grace_ns = HWT_S(5);
 	spec.spread_ns = HWT_S(60);
 	id = put_spec(store, &spec);
-	CHECK_INT(
-	    query("select count(*) from %s_timeout where grace_us = 5000000 and spread_us = 60000000 and due_us >="
-		  " base_us and due_us < base_us + 60000000",
-		  world.schema),
-	    ==, 1);
+	CHECK_INT(COUNT("grace_us = 5000000 and spread_us = 60000000 and due_us >="
+			" base_us and due_us < base_us + 60000000"),
+		  ==, 1);
 	CHECK_CALL(hwt_store_put(store, &spec, &again), EEXIST);
 	CHECK_INT(again, ==, id);
 	spec.schedule = "0 12 1 7 *";
@@ -177,9 +155,7 @@ TEST(a_put_replaces_the_schedule_and_a_revive_sets_one)
 	spec = SPEC("a", 0, .key = "key", .flags = HWT_STORE_REPLACE);
 	CHECK_CALL(hwt_store_put(store, &spec, &again), 0);
 	CHECK(info_of(store, id).schedule[0] == '\0');
-	CHECK_INT(query("select count(*) from %s_timeout where zone is null and grace_us is null and spread_us is null",
-			world.schema),
-		  ==, 1);
+	CHECK_INT(COUNT("zone is null and grace_us is null and spread_us is null"), ==, 1);
 	CHECK_CALL(hwt_store_start(store), 0);
 	CHECK(wait_store_state(store, id, HWT_STORE_FAILED));
 	spec = line_of("0 0 1 1 *", "UTC");
@@ -191,24 +167,6 @@ TEST(a_put_replaces_the_schedule_and_a_revive_sets_one)
 	CHECK_INT(info_of(store, id).due_us, ==, next_of("0 0 1 1 *", NULL, now_us()));
 }
 
-TEST(one_on_a_connection_of_the_caller_has_a_schedule)
-{
-	CLOSING hwt_store *store = store_of(0);
-	hwt_store_spec spec = line_of("0 0 1 1 *", "UTC");
-	USER *conn = connect_user();
-	int64_t id = 0;
-
-	spec.spread_ns = HWT_S(3600);
-	CHECK(user_sql(conn, "begin"));
-	CHECK_CALL(hwt_store_put_on(store, conn, &spec, &id), 0);
-	spec.zone = "Nowhere/Here";
-	CHECK(hwt_store_put_on(store, conn, &spec, NULL) != 0);
-	CHECK(user_sql(conn, "commit"));
-	CHECK(strcmp(info_of(store, id).schedule, "0 0 1 1 *") == 0);
-	CHECK_INT(info_of(store, id).due_us, >=, next_of("0 0 1 1 *", NULL, now_us()));
-	CHECK_INT(info_of(store, id).due_us, <, next_of("0 0 1 1 *", NULL, now_us()) + HOUR_US);
-}
-
 /*
  * Grace
  */
@@ -216,7 +174,7 @@ TEST(one_on_a_connection_of_the_caller_has_a_schedule)
 /* A retry moves due_us and not the time that it was put for. */
 TEST(a_retry_that_comes_too_late_does_not_start)
 {
-	CLOSING hwt_store *store = store_in_mode(HWT_STORE_AT_LEAST_ONCE, 64, HWT_S(3));
+	CLOSING hwt_store *store = store_that_waits(64, HWT_S(3));
 	hwt_store_spec spec = SPEC("a", 0, .flags = HWT_STORE_ABSOLUTE, .due_us = now_us() - HOUR_US,
 				   .grace_ns = HWT_S(3600 + 2));
 	int64_t id;

@@ -20,30 +20,6 @@ static int wait_and_answer(const hwt_store_run *run, void *ctx)
 	return answer_by(run, atomic_load(&letter), 0);
 }
 
-/* The child: starts one run, which never ends.  argv: URL SCHEMA LOG MODE */
-static int hang(const hwt_store_run *run, void *ctx)
-{
-	(void)ctx;
-	log_start(run);
-	for (;;)
-		sleep_ms(1000);
-	return 0;
-}
-
-static int child(int argc, char **argv)
-{
-	hwt_store_kind kind = KIND(.name = "a", .task = hang, .mode = (unsigned)strtoul(argv[4], NULL, 10));
-	hwt_store *store;
-
-	(void)argc;
-	enter_world(argv + 1);
-	store = open_store();
-	register_and_start(store, &kind);
-	for (;;)
-		sleep_ms(1000);
-	return 0;
-}
-
 static hwt_store *store_in(unsigned mode)
 {
 	hwt_store *store;
@@ -119,21 +95,6 @@ TEST(the_run_in_which_a_series_is_cancelled_is_its_last_whatever_it_answers)
 	}
 }
 
-TEST(a_cancel_of_a_single_one_that_runs_changes_nothing)
-{
-	CLOSING hwt_store *store = store_in(HWT_STORE_AT_LEAST_ONCE);
-	int64_t id;
-
-	CHECK_CALL(hwt_store_start(store), 0);
-	id = put_series(store, 0);
-	CHECK(wait_count(&started, 1));
-	check_running(store, id);
-	answer_with('f');
-	CHECK(wait_count(&started, 2)); /* it is tried again */
-	answer_with('0');
-	CHECK(wait_gone(store, id));
-}
-
 /* Nobody was told of it before the transaction of the task began. */
 static int cancel_by_hand(const hwt_store_run *run, void *ctx)
 {
@@ -197,33 +158,22 @@ TEST(of_many_cancels_of_a_series_that_runs_one_gets_0)
 	CHECK(wait_gone(store, it.id));
 }
 
-/* The process dies in the run: nobody takes that over. */
+/* Its process dies in the run: nobody takes that over. */
 TEST(a_series_that_was_cancelled_goes_when_its_process_dies)
 {
 	for (unsigned mode = 0; mode < 3; mode++) {
 		CLOSING hwt_store *store = store_in(mode);
-		size_t starts, early;
-		pid_t pid;
-		char text[2] = { (char)('0' + mode), '\0' };
 		int64_t id = put_series(store, HWT_S(3600));
 
-		pid = spawn("hang", text, NULL);
-		CHECK(wait_log(1));
-		if (can_cancel_in(mode))
-			CHECK_CALL(hwt_store_cancel(store, id), 0);
-		kill_child(pid);
-		if (!can_cancel_in(mode))
-			CHECK_CALL(hwt_store_cancel(store, id), 0);
-		(void)query("update %s_member set until_us = 1", world.schema);
+		(void)query("update %s_timeout set state = 2, epoch = 0, attempt = 1", world.schema);
+		CHECK_CALL(hwt_store_cancel(store, id), 0);
 		CHECK_CALL(hwt_store_cancel(store, id), EBUSY);
 		atomic_store(&released, 99);
 		CHECK_CALL(hwt_store_start(store), 0);
 		CHECK(wait_gone(store, id));
-		CHECK_INT(log_ids(&starts, &early), ==, 1);
-		CHECK_INT(starts, ==, 1);
 		CHECK_INT(atomic_load(&started), ==, 0);
 		CHECK_INT(settled_stats(store).failed, ==, 0);
 	}
 }
 
-STORE_MAIN(child)
+STORE_MAIN(NULL)

@@ -31,11 +31,8 @@ static int child(int argc, char **argv)
 /* Its stop did not reach the database: a start of the same process need not wait for the end of its own lease. */
 TEST(a_store_that_is_started_again_has_its_shards_at_once)
 {
-	CLOSING hwt_store *store = fresh_store();
+	CLOSING hwt_store *store = run_tasks(fresh_store(), count_run, HWT_STORE_AT_LEAST_ONCE);
 
-	register_kind(store, "a", count_run, NULL, HWT_STORE_AT_LEAST_ONCE);
-	CHECK_CALL(hwt_store_start(store), 0);
-	CHECK_INT(stats_of_store(store).shards_held, ==, 8);
 	(void)query("create table %s_members as select * from %s_member", world.schema, world.schema);
 	(void)query("create table %s_shards as select * from %s_shard", world.schema, world.schema);
 	CHECK_CALL(hwt_store_stop(store), 0);
@@ -107,11 +104,11 @@ TEST(what_is_due_in_a_shard_that_cannot_be_given_runs)
  * A name that is in use
  */
 
-static hwt_store *named(const char *name, int64_t lease_ns)
+/* With a lease of ten minutes, which does not end meanwhile. */
+static hwt_store *named(const char *name)
 {
-	hwt_store *store;
+	hwt_store *store = OPEN(.name = name);
 
-	store = OPEN(.name = name, .lease_ns = lease_ns);
 	register_kind(store, "a", work, NULL, HWT_STORE_AT_LEAST_ONCE);
 	return store;
 }
@@ -149,9 +146,9 @@ TEST(a_name_whose_lease_is_renewed_is_refused)
 	int rc = 0;
 
 	fresh_world();
-	CLOSING hwt_store *store = named("other", HWT_S(600));
+	CLOSING hwt_store *store = named("other");
 	CHECK_CALL(hwt_store_start(store), 0);
-	CLOSING hwt_store *twin = named("me", HWT_S(600));
+	CLOSING hwt_store *twin = named("me");
 	atomic_store(&waiter, twin);
 	atomic_store(&waits, 0);
 	atomic_store(&hwts_test_at, renew_namesake);
@@ -172,11 +169,11 @@ TEST(a_name_is_free_when_its_lease_has_ended)
 	int64_t end_us;
 
 	fresh_world();
-	CLOSING hwt_store *store = named("other", HWT_S(600));
+	CLOSING hwt_store *store = named("other");
 	CHECK_CALL(hwt_store_start(store), 0);
 	put_namesake(1);
 	end_us = lease_end_us("me");
-	CLOSING hwt_store *twin = named("me", HWT_S(600));
+	CLOSING hwt_store *twin = named("me");
 	CHECK(strcmp(hwts_me(twin->db), "me") != 0); /* it only puts */
 	CHECK_CALL(hwt_store_start(twin), 0);
 	CHECK_INT(lease_end_us("me"), >=, end_us + 600000000);
@@ -188,7 +185,7 @@ TEST(a_process_whose_name_another_has_goes_on_under_another_name)
 	hwt_store *store;
 
 	fresh_world();
-	store = named("me", HWT_S(600));
+	store = named("me");
 	CHECK_CALL(hwt_store_start(store), 0);
 	(void)query("update %s_member set incarnation = 1", world.schema);
 	look_now(store);
@@ -197,7 +194,6 @@ TEST(a_process_whose_name_another_has_goes_on_under_another_name)
 	CHECK_INT(query("select count(*) from %s_member where name = 'me'", world.schema), ==, 1);
 }
 
-/* With a lease of ten minutes, which did not end meanwhile. */
 TEST(the_name_of_a_process_that_died_on_this_host_is_free_at_once)
 {
 	int64_t end_us;
@@ -205,7 +201,7 @@ TEST(the_name_of_a_process_that_died_on_this_host_is_free_at_once)
 
 	fresh_world();
 	log_open(world.log);
-	CLOSING hwt_store *store = named("me", HWT_S(600));
+	CLOSING hwt_store *store = named("me");
 	(void)put(store, "a", 0);
 	pid = spawn("work", "me", NULL);
 	CHECK(wait_log(1));
@@ -219,7 +215,7 @@ TEST(the_name_of_a_process_that_died_on_this_host_is_free_at_once)
 TEST(what_is_left_to_a_process_that_died_is_taken_when_its_lease_ends)
 {
 	fresh_world();
-	CLOSING hwt_store *store = named("other", HWT_S(600));
+	CLOSING hwt_store *store = named("other");
 	CHECK_CALL(hwt_store_start(store), 0);
 	put_namesake(2);
 	CHECK_CALL(hwt_store_stop(store), 0);

@@ -110,9 +110,8 @@ TEST(what_is_put_by_sql_is_what_a_program_in_c_would_have_put)
 	CHECK(strcmp(info.key, "order 17") == 0 && info.group[0] == '\0');
 	CHECK_INT(query("select grace_us from %s_timeout where id = %lld", world.schema, (long long)id), ==,
 		  INT64_C(86402000000));
-	CHECK_INT(query("select count(*) from %s_timeout where base_us = due_us and data is null and bucket = 296 and"
-			" shard = kind * 1024 + 296 %% 8 and epoch = 0 and attempt = 0",
-			world.schema),
+	CHECK_INT(COUNT("base_us = due_us and data is null and bucket = 296 and"
+			" shard = kind * 1024 + 296 %% 8 and epoch = 0 and attempt = 0"),
 		  ==, 1);
 	for (int i = 0; i < 4; i++) { /* due now */
 		static const char *const now[] = { "null", "'-1 hour'", "'-290000 years'", "'-178000000 years'" };
@@ -188,10 +187,10 @@ TEST(a_key_that_is_in_use_is_an_error_kept_replaced_or_revived)
 	SAYS("!23505 hint", call, conn, "put", "'a', 'two', key => 'k', delay => '2 days'");
 	CHECK_INT(PUT_SQL(conn, "'a', 'two', key => 'k', delay => '2 days', if_exists => 'keep'"), ==, id);
 	CHECK_INT(PUT_SQL(conn, "'a', 'two', key => 'k', delay => '2 days', if_exists => 'revive'"), ==, id);
-	CHECK_INT(query("select count(*) from %s_timeout where data = 'one'", world.schema), ==, 1);
+	CHECK_INT(COUNT("data = 'one'"), ==, 1);
 	CHECK_INT(PUT_SQL(conn, "'a', 'two', key => 'k', at => '2100-01-01 00:00+00', if_exists => 'replace'"), ==, id);
 	CHECK_INT(info_of(store, id).due_us, ==, INT64_C(4102444800000000));
-	CHECK_INT(query("select count(*) from %s_timeout where data = 'two'", world.schema), ==, 1);
+	CHECK_INT(COUNT("data = 'two'"), ==, 1);
 	for (int i = 0; i < 2; i++) { /* FAILED */
 		(void)query("update %s_timeout set state = 3, attempt = 20, error = 'x', shard = -1 - shard",
 			    world.schema);
@@ -201,9 +200,7 @@ TEST(a_key_that_is_in_use_is_an_error_kept_replaced_or_revived)
 		info = info_of(store, id);
 		CHECK_INT(info.state, ==, HWT_STORE_PENDING);
 		CHECK_INT(info.attempt, ==, 0);
-		CHECK_INT(query("select count(*) from %s_timeout where shard > 0 and error is null and data = 'three'",
-				world.schema),
-			  ==, 1);
+		CHECK_INT(COUNT("shard > 0 and error is null and data = 'three'"), ==, 1);
 	}
 	/* Of another group it is another key. */
 	CHECK_INT(PUT_SQL(conn, "'a', key => 'k', grp => 'g', delay => '1 day'"), !=, id);
@@ -295,7 +292,7 @@ TEST(a_cancel_says_what_has_happened)
 	SAYS("running", call, conn, "cancel", "%lld", (long long)id);
 	set_running(id, true);
 	SAYS("cancelled", call, conn, "cancel", "%lld", (long long)id);
-	CHECK_INT(query("select count(*) from %s_timeout where last", world.schema), ==, 1);
+	CHECK_INT(COUNT("last"), ==, 1);
 	SAYS("running", call, conn, "cancel", "%lld", (long long)id);
 	(void)query("update %s_timeout set state = 3, last = null, shard = -1 - shard", world.schema);
 	SAYS("cancelled", call, conn, "cancel", "%lld", (long long)id);
@@ -304,7 +301,7 @@ TEST(a_cancel_says_what_has_happened)
 
 static int64_t count_replaced(void)
 {
-	return query("select count(*) from %s_timeout where next_due_us is not null", world.schema);
+	return COUNT("next_due_us is not null");
 }
 
 TEST(what_runs_is_replaced_after_its_run_unless_that_is_cancelled)
@@ -321,8 +318,7 @@ TEST(what_runs_is_replaced_after_its_run_unless_that_is_cancelled)
 			(void)call(conn, group ? "cancel_group" : "cancel_key", group ? "'a', 'g'" : "'a', 'k', 'g'");
 			IS(group ? "1" : series ? "cancelled" : "running");
 			CHECK_INT(count_replaced(), ==, 0);
-			CHECK_INT(query("select count(*) from %s_timeout where last", world.schema), ==,
-				  series || group);
+			CHECK_INT(COUNT("last"), ==, series || group);
 			(void)query("update %s_timeout set last = null", world.schema);
 		}
 	set_running(id, false);
@@ -404,8 +400,8 @@ TEST(all_of_a_group_are_cancelled_and_what_runs_is_marked)
 	/* What replaces its last run is dropped, as by a cancel of one, which says that it runs. */
 	CHECK_INT(PUT_SQL(conn, "'a', grp => 'g', key => 'k', delay => '1 day', if_exists => 'replace'"), ==, id);
 	SAYS("0", call, conn, "cancel_group", "'a', 'g'");
-	CHECK_INT(query("select count(*) from %s_timeout where next_due_us is not null", world.schema), ==, 0);
-	CHECK_INT(query("select count(*) from %s_timeout where state = 2 and last", world.schema), ==, 1);
+	CHECK_INT(COUNT("next_due_us is not null"), ==, 0);
+	CHECK_INT(COUNT("state = 2 and last"), ==, 1);
 	CHECK_INT(query("select count(*) from %s_timeout", world.schema), ==, 3);
 }
 
@@ -471,7 +467,7 @@ TEST(the_holder_computes_the_first_time_of_a_cron_line)
 	CHECK_CALL(hwt_store_next_time("30 8 * * *", NULL, INT64_C(4102477200000000), &first_us, NULL, 0), 0);
 	CHECK_INT(info_of(store, id).due_us, ==, first_us);
 	CHECK_INT(info_of(store, id).attempt, ==, 0);
-	CHECK_INT(query("select count(*) from %s_timeout where base_us = due_us and state = 1", world.schema), ==, 1);
+	CHECK_INT(COUNT("base_us = due_us and state = 1"), ==, 1);
 	CHECK_INT(atomic_load(&ran), ==, 0);
 }
 
@@ -648,10 +644,7 @@ static void check_encoding(const char *encoding, bool knows_characters)
 	int64_t id;
 
 	fresh_world();
-	(void)query("create database %s encoding '%s' lc_collate 'C' lc_ctype 'C' template template0", world.schema,
-		    encoding);
-	(void)snprintf(world.url + strlen(world.url), sizeof(world.url) - strlen(world.url), " dbname=%s",
-		       world.schema);
+	use_database_of(encoding);
 	CLOSING hwt_store *store = open_store();
 	USER *conn = connect_user();
 	(void)PQsetClientEncoding(conn, "UTF8");
@@ -678,12 +671,10 @@ TEST(texts_are_utf8_in_a_database_of_another_encoding)
 
 static PGconn *connect_as(const char *role)
 {
-	const char *user = strstr(world.url, "user=hwt");
 	char url[TEXT_MAX];
 	PGconn *conn;
 
-	REQUIRE(user != NULL);
-	(void)snprintf(url, sizeof(url), "%.*suser=%s%s", (int)(user - world.url), world.url, role, user + 8);
+	url_of_role(url, role);
 	conn = PQconnectdb(url + strlen("pg:"));
 	REQUIRE(PQstatus(conn) == CONNECTION_OK);
 	return conn;

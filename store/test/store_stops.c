@@ -99,49 +99,25 @@ TEST(others_have_what_a_process_gives_while_its_stop_waits_for_a_task)
 }
 
 #ifdef HWT_STORE_POSTGRES
-static PGconn *lock(const char *what)
-{
-	PGconn *conn = connect_user();
-
-	CHECK(user_sql(conn, "begin"));
-	CHECK(user_sql(conn, "%s", what));
-	return conn;
-}
-
-static atomic_bool closed;
-
-static void *close_it(void *store)
+/* Closes the store while this lock is held. */
+static void check_close(hwt_store *store, void *connection)
 {
 	CHECK_CALL(hwt_store_close(store), 0);
-	atomic_store(&closed, true);
-	return NULL;
-}
-
-/* Closes the store while the lock is held. */
-static void check_close(hwt_store *store, PGconn *conn)
-{
-	pthread_t thread;
-
-	atomic_store(&closed, false);
-	REQUIRE(pthread_create(&thread, NULL, close_it, store) == 0);
-	WAIT_FOR(atomic_load(&closed));
-	PQfinish(conn);
-	REQUIRE(pthread_join(thread, NULL) == 0);
+	CHECK(user_sql(connection, "rollback"));
+	disconnect_user(connection);
 }
 
 TEST(a_close_does_not_wait_for_a_row_that_stays_locked)
 {
 	NEEDS_POSTGRES(); /* SQLite has no locks of rows */
 	hwt_store *store = started_in_fresh_world(HWT_S(1));
-	char text[128];
-	PGconn *conn;
+	void *connection = connect_user();
 
 	put(store, "a", 0);
 	CHECK(wait_count(&started, 1));
-	(void)snprintf(text, sizeof(text), "select 1 from %s_timeout for update", world.schema);
-	conn = lock(text);
+	CHECK(user_sql(connection, "begin; select 1 from %s_timeout for update", world.schema));
 	atomic_store(&held, false);
-	check_close(store, conn);
+	check_close(store, connection);
 	CHECK_INT(query("select count(*) from %s_timeout", world.schema), ==, 1); /* for the next process */
 }
 
@@ -150,14 +126,12 @@ TEST(a_close_ends_the_look_that_is_under_way)
 {
 	NEEDS_POSTGRES(); /* SQLite has no locks of tables */
 	hwt_store *store = started_in_fresh_world(HWT_S(600));
-	char text[128];
-	PGconn *conn;
+	void *connection = connect_user();
 
-	(void)snprintf(text, sizeof(text), "lock table %s_timeout in access exclusive mode", world.schema);
-	conn = lock(text);
+	CHECK(user_sql(connection, "begin; lock table %s_timeout in access exclusive mode", world.schema));
 	look_now(store);
 	WAIT_FOR(query("select count(*) from pg_stat_activity where wait_event_type = 'Lock'") != 0);
-	check_close(store, conn);
+	check_close(store, connection);
 	CHECK_INT(atomic_load(&told), ==, 0);
 }
 #endif

@@ -248,46 +248,6 @@ TEST(of_many_only_those_in_the_states_are_cancelled)
 	}
 }
 
-static atomic_bool task_began, task_may_end;
-
-static int fail_when_told(const hwt_store_run *run, void *ctx)
-{
-	(void)run;
-	atomic_fetch_add((atomic_uint *)ctx, 1);
-	atomic_store(&task_began, true);
-	while (!atomic_load(&task_may_end))
-		sleep_ms(1);
-	return EIO;
-}
-
-/* It would be tried again in 20 ms. */
-TEST(of_many_a_run_in_progress_is_the_last_though_it_fails)
-{
-	static atomic_uint runs;
-	uint64_t n = 7;
-	int64_t id;
-
-	fresh_world();
-	atomic_store(&task_began, false);
-	atomic_store(&task_may_end, false);
-	CLOSING hwt_store *store = open_store();
-	register_kind(store, "a", fail_when_told, &runs, HWT_STORE_AT_LEAST_ONCE);
-	CHECK_CALL(hwt_store_start(store), 0);
-	id = put_spec(store, &SPEC("a", 0, .group = "g"));
-	while (!atomic_load(&task_began))
-		sleep_ms(1);
-	put_n(store, "a", "g", 3);
-	CHECK_CALL(hwt_store_cancel_ex(store, WHICH(.kind = "a", .group = "g", .all = true), &n), 0);
-	CHECK_INT(n, ==, 4);
-	CHECK_CALL(hwt_store_cancel_ex(store, WHICH(.kind = "a", .group = "g", .all = true), &n), 0);
-	CHECK_INT(n, ==, 0);
-	CHECK_CALL(hwt_store_cancel(store, id), EBUSY);
-	CHECK_INT(count_of("true"), ==, 1);
-	atomic_store(&task_may_end, true);
-	CHECK(wait_gone(store, id));
-	CHECK_INT(atomic_load(&runs), ==, 1);
-}
-
 TEST(all_of_a_group_get_one_due_time)
 {
 	const int64_t at_us = now_us() + 3600 * HWTS_S_US;
@@ -323,20 +283,11 @@ TEST(all_of_a_group_get_one_due_time)
 	CHECK_INT(n, ==, 0);
 }
 
-/* A transaction that has locked a row holds up no slice, and what it holds up is told. */
-static _Atomic(void *) locker;
 static atomic_uint slices;
 
-static void let_go(const char *name)
+static void count_slices(const char *name)
 {
-	void *connection;
-
-	if (strcmp(name, "slice") != 0)
-		return;
-	atomic_fetch_add(&slices, 1);
-	connection = atomic_exchange(&locker, NULL);
-	if (connection)
-		CHECK(user_sql(connection, "rollback"));
+	atomic_fetch_add(&slices, strcmp(name, "slice") == 0);
 }
 
 TEST(many_are_cancelled_by_slices)
@@ -346,7 +297,7 @@ TEST(many_are_cancelled_by_slices)
 
 	put_n(store, "a", "g", 5000);
 	atomic_store(&slices, 0);
-	atomic_store(&hwts_test_at, let_go);
+	atomic_store(&hwts_test_at, count_slices);
 	CHECK_CALL(hwt_store_cancel_ex(store, WHICH(.kind = "a", .group = "g", .all = true), &n), 0);
 	atomic_store(&hwts_test_at, NULL);
 	CHECK_INT(n, ==, 5000);
@@ -499,15 +450,10 @@ TEST(what_is_done_on_a_connection_has_happened_if_that_commits)
 
 TEST(what_is_rescheduled_on_a_connection_runs_when_that_commits)
 {
-	hwt_store *store = fresh_store();
-	int64_t id;
-	void *connection;
+	hwt_store *store = run_tasks(fresh_store(), count_run, HWT_STORE_AT_LEAST_ONCE);
+	int64_t id = put(store, "a", HWT_S(3600));
+	void *connection = connect_user();
 
-	register_kind(store, "a", count_run, NULL, HWT_STORE_AT_LEAST_ONCE);
-	CHECK_CALL(hwt_store_start(store), 0);
-	CHECK(wait_held(store, 8));
-	id = put(store, "a", HWT_S(3600));
-	connection = connect_user();
 	CHECK(user_sql(connection, "begin"));
 	CHECK_CALL(hwt_store_reschedule_on(store, connection, WHICH(.id = id), IN(0)), 0);
 	CHECK(user_sql(connection, "commit"));

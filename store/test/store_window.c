@@ -16,13 +16,7 @@
 static void lock_once_read(hwt_store *store)
 {
 	CHECK(wait_held(store, 8));
-	hwts_lock(store);
-	for (int64_t give_up_ns = hwt_now() + PATIENCE_NS; store->reading->unread && hwt_now() < give_up_ns;) {
-		hwts_unlock(store);
-		sleep_ms(1);
-		hwts_lock(store);
-	}
-	CHECK(!store->reading->unread);
+	WAIT_FOR((hwts_lock(store), !store->reading->unread) || (hwts_unlock(store), false));
 }
 
 /* A started store, with its lock. */
