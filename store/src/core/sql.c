@@ -54,7 +54,7 @@ const struct hwts_statement hwts_statements[HWTS_SQLS] = {
 		" u.state <> 2 for update skip locked)) and state <> 2 and (1 << state) & ?2 <> 0 returning id"),
 	/* The run in progress is its last: nothing files it again, and nobody takes it over.  ?2: also of no series. */
 	TEXT(CANCEL_LAST, "cancel", "ib",
-		"update @_timeout set last = true" SPEC(NEXT_GOES) " where "
+		"update @_timeout set last = true where "
 		THIS " and ((?2 and state = 2 and last is null) or (" GOES_ON ")) returning id"),
 	/* What has replaced one that runs; the run stays what it is. */
 	TEXT(CANCEL_NEXT, "cancel", "i",
