@@ -128,6 +128,7 @@ TEST(a_last_attempt_is_begun_for_a_thread_that_is_free)
 	CHECK_CALL(hwt_store_get(store, id, &info), 0);
 	CHECK_INT(info.state, ==, HWT_STORE_PENDING);
 	CHECK_INT(info.attempt, ==, 2);
+	CHECK_INT(stats_of_store(store).begun, ==, 1); /* nor given it back as it waited for too long */
 	atomic_store(&held, false);
 	CHECK(wait_count(&ran, 22));
 }
