@@ -386,10 +386,15 @@ static void may_be_cancelled(int64_t id)
 			may_cancel(&items[i]);
 }
 
-/* before: its row, which may have become that of what has replaced it since it was cancelled. */
+/* before: the row with its id, which may have become that of what has replaced it since it was cancelled. */
+static bool is_its_own(const struct item *item, const struct version *before)
+{
+	return !item->lost && !item->is_another && (!before || sim_item_of(before) == item);
+}
+
 static void is_cancelled(struct item *item, const struct version *before)
 {
-	if (item->cancelled && !item->lost && !item->is_another && (!before || sim_item_of(before) == item))
+	if (item->cancelled && is_its_own(item, before))
 		sim_fail("D2", 0, "timeout %u is cancelled twice", number_of(item));
 	item->cancelled = true;
 }
@@ -495,7 +500,7 @@ static void reschedule(struct node *node)
 	judge_queued("a reschedule", node, item->id, queued_ns, rc);
 	if (rc == ENOENT || rc == EBUSY)
 		may_start_again(item->id, -1);
-	if (rc == 0 && was_cancelled && !item->lost && !item->is_another)
+	if (rc == 0 && was_cancelled && is_its_own(item, before))
 		sim_fail("D2", 0, "timeout %u is cancelled and rescheduled", number_of(item));
 }
 
