@@ -20,7 +20,7 @@ static void add(struct hwts_turn *turn, const char *name, int64_t due_us, int pr
 
 static struct hwts_turn *take(void)
 {
-	struct hwts_turn *first = hwts_turns_peek(&turns, now_ns), *turn = hwts_turns_take(&turns, now_ns);
+	struct hwts_turn *first = hwts_turns_peek(&turns, now_ns), *turn = hwts_turns_take(&turns, now_ns, false);
 
 	CHECK(turn == first);
 	return turn;
@@ -189,6 +189,23 @@ TEST(what_is_equal_goes_in_the_order_in_which_it_came)
 	hwts_turns_clear(&turns);
 }
 
+TEST(a_group_keeps_its_turn_when_what_it_begins_is_tried_again)
+{
+	struct hwts_turn turn[4];
+
+	fresh();
+	for (int i = 0; i < 4; i++)
+		add(&turn[i], i < 3 ? "a" : "b", 10, 0);
+	CHECK(hwts_turns_take(&turns, now_ns, true) == &turn[0]);
+	CHECK(take() == &turn[1]);
+	CHECK(take() == &turn[3]);
+	CHECK(hwts_turns_take(&turns, now_ns, true) == &turn[2]);
+	CHECK(take() == NULL);
+	for (int i = 0; i < 4; i++)
+		end(&turn[i]);
+	hwts_turns_clear(&turns);
+}
+
 TEST(few_that_are_left_are_told_of)
 {
 	struct hwts_turn turn[4];
@@ -340,7 +357,7 @@ static void take_one(void)
 	for (group = 0; group < GROUPS; group++)
 		if (!could[group])
 			memset(model.passed[group], 0, sizeof(model.passed[group]));
-	turn = hwts_turns_take(&turns, now_ns);
+	turn = hwts_turns_take(&turns, now_ns, false);
 	if (!turn) {
 		check_nothing();
 		return;
@@ -454,7 +471,7 @@ static void end_all(void)
 	hwts_turns_set_kind(&turns, false, model.each);
 	for (int round = 0; round < 3; round++)
 		for (int i = 0; i < TURNS; i++) {
-			struct hwts_turn *turn = hwts_turns_take(&turns, now_ns);
+			struct hwts_turn *turn = hwts_turns_take(&turns, now_ns, false);
 
 			if (turn)
 				model.state[turn - model.turn] = STARTED;
@@ -464,7 +481,7 @@ static void end_all(void)
 			}
 		}
 	now_ns += HWT_S(3600);
-	CHECK(hwts_turns_take(&turns, now_ns) == NULL);
+	CHECK(hwts_turns_take(&turns, now_ns, false) == NULL);
 	CHECK_INT(turns.count, ==, 0);
 }
 

@@ -349,7 +349,7 @@ struct hwts_turn *hwts_turns_peek(struct hwts_turns *turns, int64_t now_ns)
 	return group ? group->queue : NULL;
 }
 
-struct hwts_turn *hwts_turns_take(struct hwts_turns *turns, int64_t now_ns)
+struct hwts_turn *hwts_turns_take(struct hwts_turns *turns, int64_t now_ns, bool stays)
 {
 	struct hwts_turn_group *group = front(turns, now_ns);
 	struct hwts_turn *turn;
@@ -361,6 +361,8 @@ struct hwts_turn *hwts_turns_take(struct hwts_turns *turns, int64_t now_ns)
 	hwts_turns_count(turn);
 	turn->reserved = hwts_turns_rules(turns, group).every_ns > 0;
 	group->reserved += turn->reserved;
+	if (stays && group->queue)
+		return turn;
 	out_of_ring(turns);
 	if (group->queue)
 		to_ring(turns, group);
