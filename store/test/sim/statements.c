@@ -558,19 +558,22 @@ static const struct change {
 	bool several;
 	enum patience patience;
 } changes[HWTS_SQLS] = {
-	[HWTS_SQL_CANCEL] = { may_cancel, remove_one },
-	[HWTS_SQL_CANCEL_ALL] = { may_cancel_all, remove_one, true, SKIPS },
-	[HWTS_SQL_CANCEL_LAST] = { may_be_last, make_last },
-	[HWTS_SQL_CANCEL_NEXT] = { is_replaced, drop_next },
-	[HWTS_SQL_RESCHEDULE] = { may_reschedule, reschedule },
-	[HWTS_SQL_RESCHEDULE_ALL] = { may_reschedule_all, reschedule_all, true, SKIPS },
-	[HWTS_SQL_INHERIT] = { is_left, inherit },
-	[HWTS_SQL_END_LOCK] = { is_any, emit_id, true, SKIPS },
-	[HWTS_SQL_END_DONE] = { runs_alone, end_done, true },
-	[HWTS_SQL_END_AGAIN] = { runs_on, end_again },
-	[HWTS_SQL_END_FAIL] = { runs_on, end_fail },
-	[HWTS_SQL_END_LAST] = { runs_last, remove_one },
-	[HWTS_SQL_END_NEXT] = { runs_replaced, end_next },
+	[HWTS_SQL_CANCEL] = { .fits = may_cancel, .apply = remove_one },
+	[HWTS_SQL_CANCEL_ALL] = { .fits = may_cancel_all, .apply = remove_one, .several = true, .patience = SKIPS },
+	[HWTS_SQL_CANCEL_LAST] = { .fits = may_be_last, .apply = make_last },
+	[HWTS_SQL_CANCEL_NEXT] = { .fits = is_replaced, .apply = drop_next },
+	[HWTS_SQL_RESCHEDULE] = { .fits = may_reschedule, .apply = reschedule },
+	[HWTS_SQL_RESCHEDULE_ALL] = { .fits = may_reschedule_all,
+				      .apply = reschedule_all,
+				      .several = true,
+				      .patience = SKIPS },
+	[HWTS_SQL_INHERIT] = { .fits = is_left, .apply = inherit },
+	[HWTS_SQL_END_LOCK] = { .fits = is_any, .apply = emit_id, .several = true, .patience = SKIPS },
+	[HWTS_SQL_END_DONE] = { .fits = runs_alone, .apply = end_done, .several = true },
+	[HWTS_SQL_END_AGAIN] = { .fits = runs_on, .apply = end_again },
+	[HWTS_SQL_END_FAIL] = { .fits = runs_on, .apply = end_fail },
+	[HWTS_SQL_END_LAST] = { .fits = runs_last, .apply = remove_one },
+	[HWTS_SQL_END_NEXT] = { .fits = runs_replaced, .apply = end_next },
 };
 
 int sim_change_rows(struct act *act)
