@@ -209,11 +209,19 @@ static void judge_series(struct item *item, const hwt_store_run *run)
 	item->is_over = false;
 }
 
+/* Its putter has not been told its id, and others may have moved it as what it has replaced. */
+static void note_moved(struct item *item, int64_t id)
+{
+	for (unsigned i = 0; i < item_count && item->id != id; i++)
+		item->is_moved |= items[i].id == id && items[i].is_moved;
+}
+
 /* A start, before it is counted. */
 void sim_judge_start(struct item *item, const hwt_store_run *run, const struct node *node)
 {
 	bool was_stopped = sim_now() - sim_me()->continued_ns < HWT_MS(10);
 
+	note_moved(item, run->id);
 	judge_run(item, run);
 	sim_judge_rules(item, was_stopped);
 	sim_judge_turns(item, node);
