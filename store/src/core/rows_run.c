@@ -72,8 +72,8 @@ static struct hwts_row *row_of(const struct hwts_value *row)
 	if (!made)
 		return NULL;
 	behind = (char *)(made + 1);
+	made->data = keep(&behind, &row[6]); /* the first, so that it is aligned */
 	made->key = keep(&behind, &row[5]);
-	made->data = keep(&behind, &row[6]);
 	made->len = row[6].len;
 	made->group = keep(&behind, &row[8]);
 	made->schedule = keep(&behind, &row[9]);
