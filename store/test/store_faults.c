@@ -106,7 +106,7 @@ static void hear(void *ctx, const char *message)
 	atomic_fetch_add(&told, strstr(message, "other processes may have its shards") != NULL);
 }
 
-/* The simulation has more of those that cannot do one thing or another; here each engine counts who is able. */
+/* The simulation has more of those that cannot do one thing or another; here each engine counts the able members. */
 TEST(a_process_that_cannot_begin_leaves_its_shards_to_others)
 {
 	CLOSING hwt_store *one = FRESH(.lease_ns = HWT_S(1), .warn = hear), *other = OPEN(.lease_ns = HWT_S(1));

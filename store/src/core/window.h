@@ -100,7 +100,8 @@ bool hwts_window_rescue(hwt_store *store, const struct hwts_due *due); /* overdu
 bool hwts_window_revive(hwt_store *store, const struct hwts_due *due); /* it should be running, says the database */
 /* At most once: it runs, says the database, and not here.  Not NULL: it is to be made FAILED. */
 struct hwts_entry *hwts_window_condemn(hwt_store *store, const struct hwts_due *due);
-bool hwts_window_runs(hwt_store *store, const struct hwts_due *due); /* under an older epoch: it counts; no memory */
+/* It runs under an older epoch, and counts.  False: no memory. */
+bool hwts_window_runs(hwt_store *store, const struct hwts_due *due);
 
 /*
  * In window_due.c.  With the lock: the entry whose turn it is; pop: to begin it, which may have to wait for a thread.
