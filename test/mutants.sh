@@ -1,17 +1,36 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-2-Clause
-# mutants.sh [WORD...]: can the tests fail?  Plants each fault of test/mutants.txt (those whose name or file contains a word), one by one, in a
+# mutants.sh [WORD...]: can the tests fail?  Plants each fault of the tables (those whose name or file contains a word), one by one, in a
 # copy of the tree.  The test that the entry names must fail: by a check, by a crash, or by running for ever.  If it passes, the rest of its
 # program and then the other programs of the table are tried.
 # mutants.sh --sample [SECONDS]: one fault of each source file, drawn and put in order by HWT_SEED.  Of these one in five SECONDS; none is begun
 # when they have been planted for so long, to which the build without a fault is not counted.
+#
+# A table stands beside each test: test/unit_lane.faults has the faults that test/unit_lane.c finds, test/sim/sim.faults those of the simulation.
+# An entry is one block without an empty line in it, below a comment that says what goes wrong:
+#
+#     NAME FILE PROGRAM TEST
+#     -        a line of FILE
+#     +        the line instead
+#
+# FILE is a path below src/ or store/src/, or the end of one that is the only such.  TEST, part of a test's name, must fail; "-" if the whole program is needed.
+# Several lines beginning with "-" are lines that follow each other; without "+" they are left out.  What "-" shows must stand in FILE exactly once,
+# whatever its comments, spaces and line breaks.  If it stands there more often, lines around it that begin with a space, as in a patch, say which
+# one is meant.  A fault in two places has a second part below a line "@", or "@ FILE" in another file.
+#
+# "does not fit" says that the code has moved on: bring the entry up to date together with the code, and delete it only when the fault can no longer
+# be made.  "survived" says that the test is blind there.  A bug that was mended is a good entry: the bug itself, backwards.
+#
+# Some faults no test can see, because nothing promised depends on them.  Do not plant these: a hole that keeps its round (the scan looks at it once
+# more), a round cut shorter than need be (it is looked up more often), `free_next` of the last record of a chain (the splice writes it), a lane that
+# steals too often.
 #
 # HWT_JOBS: how many faults at a time (one a core).  HWT_MUTANT_TIMEOUT: seconds for a test (20; a whole program has six times as many), beside ten
 # times what its program has taken without a fault, on this machine, as busy as it is.
 set -u
 cd "$(dirname "$0")/.." || exit 1
 . test/plant.sh
-table=test/mutants.txt limit=${HWT_MUTANT_TIMEOUT:-20} jobs=${HWT_JOBS:-$(nproc)}
+limit=${HWT_MUTANT_TIMEOUT:-20} jobs=${HWT_JOBS:-$(nproc)}
 draw=$((${HWT_SEED:-$(date +%s)}))
 seconds=
 export HWT_SCALE=${HWT_SCALE:-50} HWT_EACH=1 HWT_FAIL_FAST=1
@@ -31,9 +50,9 @@ found_by() {
 judge() {
 	local copy=$1-$2 by others
 	[ "$(date +%s)" -lt "${HWT_MUTANTS_UNTIL:-$((1 << 60))}" ] || { echo "left out $2"; return; }
-	mapfile -t others < <(perl test/mutate.pl "$table" list | cut -d' ' -f3 | sort -u | grep -vx "$4")
+	mapfile -t others < <(perl test/mutate.pl faults list | cut -d' ' -f3 | sort -u | grep -vx "$4")
 	cp -Rp "$1" "$copy" && cd "$copy" || exit 1
-	if ! perl test/mutate.pl "$table" apply "$2" >log 2>&1; then
+	if ! perl test/mutate.pl faults apply "$2" >log 2>&1; then
 		echo "FAIL mutant $2 does not fit: $(cat log)"
 	elif ! build '' "$4"; then
 		echo "FAIL mutant $2 does not compile: $(grep -m1 error: log)"
@@ -74,10 +93,10 @@ if [ "${1:-}" = --sample ]; then
 else
 	set -- list "$@"
 fi
-perl test/mutate.pl "$table" check && perl test/mutate.pl "${table/./-equivalent.}" check || exit 1
+perl test/mutate.pl faults check && perl test/mutate.pl test/mutants-equivalent.txt check || exit 1
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
-perl test/mutate.pl "$table" "$@" | if [ -n "$seconds" ]; then head -n $(((seconds + 4) / 5)); else cat; fi >"$work/chosen"
+perl test/mutate.pl faults "$@" | if [ -n "$seconds" ]; then head -n $(((seconds + 4) / 5)); else cat; fi >"$work/chosen"
 [ -s "$work/chosen" ] || { echo "FAIL mutants: no such entry"; exit 1; }
 mkdir "$work/tree" && cp -Rp Makefile include src store test "$work/tree" && cd "$work/tree" || exit 1
 mapfile -t programs < <(cut -d' ' -f3 "$work/chosen" | sort -u)

@@ -1,8 +1,9 @@
 #!/usr/bin/perl
 # SPDX-License-Identifier: BSD-2-Clause
-# mutate.pl TABLE check | list [WORD...] | sample SEED | apply NAME
+# mutate.pl TABLES check | list [WORD...] | sample SEED | apply NAME
 #
-# Reads a table of planted faults, whose form test/mutants.txt describes.  Runs in the root of a tree.  `check` demands that each entry fits the
+# Reads tables of planted faults, whose form test/mutants.sh describes.  TABLES is a pattern of the shell; "faults" means the tables beside the
+# tests.  Runs in the root of a tree.  `check` demands that each entry fits the
 # sources; `list` prints "NAME FILE PROGRAM TEST" of those whose name or file contains a word, `sample` of one for each file; `apply` plants one.
 #
 # Perl, because a line of the table has to be found whatever its spaces, line breaks and comments are now; it is on every Debian.
@@ -23,8 +24,17 @@ sub path_of {
 	return $found[0] =~ m{^(?:include|store)/} ? $found[0] : "src/$found[0]";
 }
 
+# What the names of the programs of a table begin with: those of a table beside a test.
+sub beside {
+	return $_[0] =~ m{(\w+)\.faults$} ? $1 : '';
+}
+
 # An edit: where, the lines before (context and "-"), the lines after (context and "+").
 sub entries {
+	return map { entries_of($_) } glob $_[0] eq 'faults' ? '{,store/}test/{,sim/}*.faults' : $_[0];
+}
+
+sub entries_of {
 	my ($table) = @_;
 	my (@entries, $entry, $edit);
 	open my $in, '<', $table or die "FAIL mutants: $table: $!\n";
@@ -39,6 +49,8 @@ sub entries {
 		} elsif (/^([\w-]+) +(\S+\.(?:[ch]|hpp)) +([\w:]+|-) +(\w+|-)$/ && !$entry) {
 			$edit = { file => $2, old => '', new => '' };
 			push @entries, $entry = { name => $1, file => $2, program => $3, test => $4, edits => [$edit] };
+			die "FAIL mutants: $table:$.: $entry->{program} is not tested here\n"
+				if index($entry->{program} =~ s/^\w+://r, beside($table)) != 0;
 		} else {
 			die "FAIL mutants: $table:$.: neither an entry nor a line of one: $_";
 		}
@@ -110,7 +122,7 @@ sub check {
 	}
 	# The store has tests of its own; a file without a function has nothing to plant in.
 	my @without = grep { /\.c$/ && !m{^store/} && !$file{"src/$_"} && slurp("src/$_") =~ /^\{/m } @files;
-	push @problems, map { "FAIL mutants: $table plants nothing in $_" } @without if $table =~ /mutants\.txt$/;
+	push @problems, map { "FAIL mutants: $table plants nothing in $_" } @without if $table eq 'faults';
 	print map { s/\n*\z/\n/r } @problems;
 	return @problems ? 1 : 0;
 }

@@ -1,7 +1,7 @@
 #!/usr/bin/perl
 # SPDX-License-Identifier: BSD-2-Clause
-# random_mutants.pl SEED COUNT PATH...: draws faults for the sources below each PATH, equally many for each, and prints them as a table like
-# test/mutants.txt.  The comment on an entry says where it is, and after a semicolon which programs find chosen faults in that file, those without a
+# random_mutants.pl SEED COUNT PATH...: draws faults for the sources below each PATH, equally many for each, and prints them as a table of
+# planted faults.  The comment on an entry says where it is, and after a semicolon which programs find chosen faults in that file, those without a
 # server first.
 #
 # Kinds: a comparison, and/or, plus/minus, a constant, a statement left out, a memory order weakened.  Each kind is drawn equally often.  What
@@ -105,7 +105,7 @@ sub planted {
 my ($seed, $count, @paths) = @ARGV;
 srand $seed;
 my (%programs, %known, %free, @pools, @drawn);
-$programs{ main::path_of($_->{file}) // '' }{ $_->{program} }++ for main::entries('test/mutants.txt');
+$programs{ main::path_of($_->{file}) // '' }{ $_->{program} }++ for main::entries('faults');
 for my $entry (main::entries('test/mutants-equivalent.txt')) {
 	my ($edit) = @{ $entry->{edits} };
 	if ($edit->{new} =~ /^\.\.\.$/m) { # whatever stands there instead

@@ -5,7 +5,7 @@
 # that find chosen faults in its file, then a few seeds of what draws, then what is quick.  What survives that has the rest when all have had it: a
 # run that is cut short says something of all.  A fault that does not compile, or that leaves every object file as it was, does not count.
 #
-# Each that survives is shown as file:line, with the line and the line instead.  It wants a test, and then a place in test/mutants.txt; or, if it
+# Each that survives is shown as file:line, with the line and the line instead.  It wants a test, and then a place in the table beside that test; or, if it
 # changes nothing that matters, a place in test/mutants-equivalent.txt with the reason.
 #
 # What survives is planted once more in a build with ThreadSanitizer if it is a weakened memory order, which the processor may hide, otherwise with
@@ -21,11 +21,11 @@ limit=$((6 * ${HWT_MUTANT_TIMEOUT:-20}))
 long='(hierarchical:)?(sim|store_sim|unit_oracle|unit_interleave|test_stress)'
 export HWT_SCALE=${HWT_SCALE:-50} HWT_FAIL_FAST=1 TSAN_OPTIONS=halt_on_error=1 # the scale of `make check`
 
-# What `make check` runs, as far as it judges the code alone; first what test/mutants.txt names most often.  SANITIZER
+# What `make check` runs, as far as it judges the code alone; first what the tables of planted faults name most often.  SANITIZER
 checked() {
 	# shellcheck disable=SC2016 # for make
 	make -s SAN="$1" BUILD=b --eval='checked: ; @echo $(RUNS) $(STORE_RUNS)' checked | sed 's,b/test/,,g' | tr ' ' '\n' | grep . >"../programs-$1"
-	perl test/mutate.pl test/mutants.txt list | cut -d' ' -f3 | grep -Fxf "../programs-$1" | sort - "../programs-$1" | uniq -c | sort -k1nr,1 |
+	perl test/mutate.pl faults list | cut -d' ' -f3 | grep -Fxf "../programs-$1" | sort - "../programs-$1" | uniq -c | sort -k1nr,1 |
 		awk '{ print $2 }' >"../sorted-$1"
 }
 
