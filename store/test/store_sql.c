@@ -2,50 +2,12 @@
 /*
  * The SQL functions: what programs in other languages call.  Here libpq stands for them.
  */
-#include "store_query.h"
+#include "sql_calls.h"
 #include "core/calendar.h"
 
 #ifdef HWT_STORE_POSTGRES
 
-static char answer[512]; /* of the last statement */
-
-/* The first value of the result, "" for null; "!" and the SQLSTATE of a failure, whose hint must say what to do. */
-__attribute__((format(printf, 2, 3))) static const char *sql(PGconn *conn, const char *format, ...)
-{
-	char text[2048];
-	va_list args;
-	PGresult *result;
-
-	va_start(args, format);
-	REQUIRE(vsnprintf(text, sizeof(text), format, args) < (int)sizeof(text));
-	va_end(args);
-	result = PQexec(conn, text);
-	if (PQresultStatus(result) == PGRES_FATAL_ERROR) {
-		(void)snprintf(answer, sizeof(answer), "!%s%s", PQresultErrorField(result, PG_DIAG_SQLSTATE),
-			       PQresultErrorField(result, PG_DIAG_MESSAGE_HINT) ? " hint" : "");
-	} else {
-		(void)snprintf(answer, sizeof(answer), "%s", PQntuples(result) > 0 ? PQgetvalue(result, 0, 0) : "");
-	}
-	PQclear(result);
-	return answer;
-}
-
-/* select @_FUNCTION(ARGUMENTS) */
-__attribute__((format(printf, 3, 4))) static const char *call(PGconn *conn, const char *function, const char *format,
-							      ...)
-{
-	char arguments[1024];
-	va_list args;
-
-	va_start(args, format);
-	REQUIRE(vsnprintf(arguments, sizeof(arguments), format, args) < (int)sizeof(arguments));
-	va_end(args);
-	return sql(conn, "select %s_%s(%s)", world.schema, function, arguments);
-}
-
 #define PUT_SQL(conn, ...) strtoll(call(conn, "put", __VA_ARGS__), NULL, 10)
-#define IS(text) CHECK(strcmp(answer, text) == 0 || (fprintf(stderr, "    %s\n", answer), false))
-
 static hwt_store *open_sql(void)
 {
 	hwt_store *store = fresh_store();
@@ -59,12 +21,6 @@ static hwt_store *open_sql(void)
 	NEEDS_POSTGRES();                                                                                              \
 	CLOSING hwt_store *store = open_sql();                                                                         \
 	USER *conn = connect_user()
-
-#define SAYS(text, how, ...)                                                                                           \
-	do {                                                                                                           \
-		(void)how(__VA_ARGS__);                                                                                \
-		IS(text);                                                                                              \
-	} while (0)
 
 /* What a run is given. */
 static char seen[256];
@@ -667,17 +623,6 @@ TEST(texts_are_utf8_in_a_database_of_another_encoding)
 	NEEDS_POSTGRES();
 	check_encoding("latin1", true);
 	check_encoding("sql_ascii", false);
-}
-
-static PGconn *connect_as(const char *role)
-{
-	char url[TEXT_MAX];
-	PGconn *conn;
-
-	url_of_role(url, role);
-	conn = PQconnectdb(url + strlen("pg:"));
-	REQUIRE(PQstatus(conn) == CONNECTION_OK);
-	return conn;
 }
 
 /* Its own tables, functions and operators come first in its search path, and say that they were called. */

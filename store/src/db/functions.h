@@ -4,8 +4,10 @@
  * all of them call, are in functions_put.h.
  *
  * A role with EXECUTE on a function needs no other right, so these run with the rights of the owner.  They must not
- * call what a hostile role defines.  So they have a search path of their own, tables and functions have their schema,
- * literals have types where their type could choose an operator, and no argument becomes part of a statement.
+ * call what a hostile role defines.  So the search path has pg_catalog alone, and no schema in which another role may
+ * create; the store's tables and functions are named with their schema; the operands of an operator have the very types
+ * that pg_catalog's has, as another operator would go before one whose operands are cast; and no argument becomes part
+ * of a statement.
  */
 #ifndef HWTS_FUNCTIONS_H
 #define HWTS_FUNCTIONS_H
@@ -15,7 +17,7 @@
 /* clang-format off */
 static const char *const FUNCTIONS[] = {
 	"create or replace function `cancel(id bigint) returns text language plpgsql security definer",
-	"set search_path = pg_catalog, ``, pg_temp as $hwt$",
+	"set search_path = pg_catalog, pg_temp as $hwt$",
 	"#variable_conflict use_column",
 	"declare",
 	"  its_id alias for $1;",
@@ -70,13 +72,13 @@ static const char *const FUNCTIONS[] = {
 	"end $hwt$;",
 	"",
 	"create or replace function `cancel_key(kind text, key text, grp text default null) returns text",
-	"language plpgsql security definer set search_path = pg_catalog, ``, pg_temp as $hwt$",
+	"language plpgsql security definer set search_path = pg_catalog, pg_temp as $hwt$",
 	"begin",
 	"  return coalesce(`cancel(`named(kind, key, grp)), 'none'::text);",
 	"end $hwt$;",
 	"",
 	"create or replace function `cancel_group(kind text, grp text) returns bigint",
-	"language plpgsql security definer set search_path = pg_catalog, ``, pg_temp as $hwt$",
+	"language plpgsql security definer set search_path = pg_catalog, pg_temp as $hwt$",
 	"#variable_conflict use_column",
 	"declare",
 	"  its_group bytea;",
@@ -112,7 +114,7 @@ static const char *const FUNCTIONS[] = {
 	"",
 	"create or replace function `reschedule(id bigint, delay interval default null,",
 	"  at timestamptz default null) returns text",
-	"language plpgsql security definer set search_path = pg_catalog, ``, pg_temp as $hwt$",
+	"language plpgsql security definer set search_path = pg_catalog, pg_temp as $hwt$",
 	"#variable_conflict use_column",
 	"declare",
 	"  its_id alias for $1;",
@@ -147,13 +149,13 @@ static const char *const FUNCTIONS[] = {
 	"",
 	"create or replace function `reschedule_key(kind text, key text, grp text default null,",
 	"  delay interval default null, at timestamptz default null) returns text",
-	"language plpgsql security definer set search_path = pg_catalog, ``, pg_temp as $hwt$",
+	"language plpgsql security definer set search_path = pg_catalog, pg_temp as $hwt$",
 	"begin",
 	"  return coalesce(`reschedule(`named(kind, key, grp), delay, at), 'none'::text);",
 	"end $hwt$;",
 	"",
 	"create or replace function `make_kind(kind text) returns void language plpgsql security definer",
-	"set search_path = pg_catalog, ``, pg_temp as $hwt$",
+	"set search_path = pg_catalog, pg_temp as $hwt$",
 	"#variable_conflict use_column",
 	"declare",
 	"  named alias for $1;",
@@ -190,7 +192,7 @@ static const char *const FUNCTIONS[] = {
 	"end $hwt$;",
 	"",
 	"create or replace function `pause(kind text, grp text default null) returns void",
-	"language plpgsql security definer set search_path = pg_catalog, ``, pg_temp as $hwt$",
+	"language plpgsql security definer set search_path = pg_catalog, pg_temp as $hwt$",
 	"#variable_conflict use_column",
 	"declare",
 	"  k record;",
@@ -209,7 +211,7 @@ static const char *const FUNCTIONS[] = {
 	"end $hwt$;",
 	"",
 	"create or replace function `resume(kind text, grp text default null) returns void",
-	"language plpgsql security definer set search_path = pg_catalog, ``, pg_temp as $hwt$",
+	"language plpgsql security definer set search_path = pg_catalog, pg_temp as $hwt$",
 	"#variable_conflict use_column",
 	"declare",
 	"  k record;",
@@ -231,7 +233,7 @@ static const char *const FUNCTIONS[] = {
 	"",
 	"create or replace function `limit(kind text, grp text default null, running int default 0,",
 	"  start_every interval default null, burst int default 0, remove boolean default false) returns void",
-	"language plpgsql security definer set search_path = pg_catalog, ``, pg_temp as $hwt$",
+	"language plpgsql security definer set search_path = pg_catalog, pg_temp as $hwt$",
 	"#variable_conflict use_column",
 	"declare",
 	"  most alias for $3;",

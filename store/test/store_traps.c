@@ -1,0 +1,417 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Traps: a role that may create functions and operators in the schema of the store makes one for each name that the
+ * store's functions use, with the very types of its arguments.  None is ever called.
+ *
+ * The names are those of the trees that the server has made of the functions: it shows each when it is made, with the
+ * text of the statement or expression.  In PL/pgSQL that is when an expression is first reached, so CALLS reach all of
+ * them; that none is missing is seen by the texts, which together have each word and operator of the functions' source.
+ */
+#include "sql_calls.h"
+
+#ifdef HWT_STORE_POSTGRES
+
+/* "!": by the owner.  In the text ` is the schema and the prefix. */
+static const char *const CALLS[] = {
+	"select `put('a')",
+	"select `put('a', 'x', key => 'k', grp => 'g', delay => '1 hour')",
+	"select `put('a', 'x', key => 'k', grp => 'g', delay => '1 hour')",
+	"select `put('a', 'x', key => 'k', grp => 'g', if_exists => 'keep')",
+	"select `put('a', 'x', key => 'k', grp => 'g', if_exists => 'replace')",
+	"!update `timeout set state = 2, epoch = 1",
+	"select `put('a', 'x', key => 'k', grp => 'g', if_exists => 'replace')",
+	"select `cancel_key('a', 'k', 'g')",
+	"!update `timeout set period_us = 5000000",
+	"select `cancel(id) from (select id from `seen) i",
+	"select `reschedule(id) from (select id from `seen) i",
+	"select `cancel_group('a', 'g')",
+	"!update `timeout set state = 3, shard = -1 - shard",
+	"select `put('a', 'x', key => 'k', grp => 'g', if_exists => 'revive')",
+	"select `reschedule_key('a', 'k', 'g', '1 second')",
+	"select `cancel(1)",
+	"select `reschedule(1)",
+	"select `cancel_key('a', 'k', 'g')",
+	"select `put('a', key => 'a long one')",
+	"select `bucket(null, 5)",
+	"select `cancel_key('a', null)",
+	"select `cancel_group('a', null)",
+	"select `put('a', repeat('x', 1048577))",
+	"select `put('a', priority => 101)",
+	"select `put('a', key => 'k', if_exists => 'merge')",
+	"select `put('a', if_exists => 'keep')",
+	"select `put('a', 'x', 'x')",
+	"select `put('a', key => '')",
+	"select `put('a', every => '1 day', cron => '@daily')",
+	"select `put('a', every => '1 day', grace => '1 s', at => now())",
+	"select `put('a', every => '1 month')",
+	"select `put('a', every => '1 ms')",
+	"select `put('a', cron => '@daily', zone => 'UTC')",
+	"select `put('a', zone => 'UTC')",
+	"select `put('a', cron => '?')",
+	"select `put('a', cron => '@daily', zone => '/')",
+	"select `put('a', cron => '@daily', zone => 'No/Such')",
+	"select `put('a', delay => '-1 s')",
+	"select `put('a', delay => '1 s', at => now())",
+	"select `put('a', at => 'infinity')",
+	"select `put('a', at => '1969-01-01')",
+	"select `put('none')",
+	"select `put(null)",
+	"!select setval('`number', 1)",
+	"select `put('a')",
+	"select `make_kind('')",
+	"select `make_kind('b')",
+	"select `put('b', delay => '1 hour')",
+	"!update `kind set removed = true where name = 'b'",
+	"select `put('b')",
+	"select `make_kind('b')",
+	"begin; set local synchronous_commit = off; select `make_kind('c'); commit",
+	"select `pause('a')",
+	"select `pause('a', 'g')",
+	"select `resume('a', 'g')",
+	"select `resume('a')",
+	"select `limit('a', running => -1)",
+	"select `limit('a', running => 1, remove => true)",
+	"select `limit('a', start_every => '1 s')",
+	"select `limit('a', 'g', 3)",
+	"select `limit('a', 'g', remove => true)",
+	"!update `shard set owner = 'somebody'",
+	"begin; select `put('a'); select `put('a'); select `put('a'); select `put('a'); select `put('a'); commit",
+	"select `pause('a')",
+};
+
+/* The text, with ` as the schema and the prefix, and @ of @_ as the prefix alone. */
+static PGresult *run(PGconn *conn, const char *text)
+{
+	char out[65536];
+	size_t n = 0;
+
+	for (; *text; text++)
+		if (*text == '`')
+			n += (size_t)snprintf(out + n, sizeof(out) - n, "public.%s_", world.schema);
+		else if (*text == '@' && text[1] == '_')
+			n += (size_t)snprintf(out + n, sizeof(out) - n, "%s", world.schema);
+		else
+			out[n++] = *text;
+	REQUIRE(n < sizeof(out));
+	out[n] = '\0';
+	return PQexec(conn, out);
+}
+
+static void must(PGconn *conn, const char *text)
+{
+	PGresult *result = run(conn, text);
+	ExecStatusType status = PQresultStatus(result);
+
+	CHECK(status == PGRES_COMMAND_OK || status == PGRES_TUPLES_OK ||
+	      (fprintf(stderr, "    %s: %s\n", text, PQerrorMessage(conn)), false));
+	PQclear(result);
+}
+
+/* The first value of each row is printed; returns how many rows there are. */
+static int list(PGconn *conn, const char *text)
+{
+	PGresult *result = run(conn, text);
+	int n = PQresultStatus(result) == PGRES_TUPLES_OK ? PQntuples(result) : -1;
+
+	for (int i = 0; i < n; i++)
+		fprintf(stderr, "    %s\n", PQgetvalue(result, i, 0));
+	if (n < 0)
+		fprintf(stderr, "    %s\n", PQerrorMessage(conn));
+	PQclear(result);
+	return n;
+}
+
+/*
+ * Trees as the server writes them: {LABEL :field value ...}, where a value is words, a node, or a list in parentheses.
+ */
+
+struct tree {
+	const char *at;
+	PGconn *notes;
+};
+
+struct types {
+	unsigned type[40];
+	unsigned n;
+};
+
+struct node {
+	char label[64];
+	unsigned function, operator, type;
+	bool implicit; /* a cast that nobody has written */
+	struct types args;
+};
+
+static bool next_word(struct tree *tree, char word[64])
+{
+	size_t n = 0;
+
+	tree->at += strspn(tree->at, " \n");
+	if (*tree->at && strchr("{}()", *tree->at)) {
+		word[n++] = *tree->at++;
+	} else {
+		for (; *tree->at && !strchr(" \n{}()", *tree->at); tree->at++) {
+			if (*tree->at == '\\' && tree->at[1])
+				tree->at++;
+			if (n < 63)
+				word[n++] = *tree->at;
+		}
+	}
+	word[n] = '\0';
+	return n > 0;
+}
+
+static bool is_one_of(const char *word, const char *words)
+{
+	const char *at = strstr(words, word);
+
+	return at && at[strlen(word)] == ' ' && (at == words || at[-1] == ' ');
+}
+
+static void note_call(const struct tree *tree, const struct node *node)
+{
+	char id[16], types[512] = "{", *at = types + 1;
+	const char *values[] = { node->operator? "o" : "f", id, types };
+
+	(void)snprintf(id, sizeof(id), "%u", node->operator ? node->operator : node->function);
+	for (unsigned i = 0; i < node->args.n && strcmp(node->label, "SCALARARRAYOPEXPR") != 0; i++)
+		at += sprintf(at, "%s%u", i > 0 ? "," : "", node->args.type[i]);
+	(void)strcpy(at, "}");
+	PQclear(PQexecParams(tree->notes, "insert into found values ($1, $2, $3) on conflict do nothing", 3, NULL,
+			     values, NULL, NULL, 0));
+}
+
+static unsigned read_node(struct tree *tree);
+
+static void read_value(struct tree *tree, const char *field, struct node *node, const char *word)
+{
+	struct types types = { .n = 0 };
+	int depth = 0;
+
+	if (strcmp(word, "{") == 0) {
+		types.type[types.n++] = read_node(tree);
+	} else if (strcmp(word, "(") == 0) {
+		char in[64];
+
+		for (depth = 1; depth > 0 && next_word(tree, in);)
+			if (strcmp(in, "{") == 0) {
+				unsigned type = read_node(tree);
+
+				if (types.n < 40)
+					types.type[types.n++] = type;
+			} else {
+				depth += in[0] == '(' ? 1 : in[0] == ')' ? -1 : 0;
+			}
+	} else if (is_one_of(field, "funcid aggfnoid winfnoid ")) {
+		node->function = (unsigned)strtoul(word, NULL, 10);
+	} else if (strcmp(field, "opno") == 0) {
+		node->operator=(unsigned) strtoul(word, NULL, 10);
+	} else if (is_one_of(field,
+			     "vartype paramtype consttype funcresulttype opresulttype aggtype resulttype casetype "
+			     "coalescetype minmaxtype array_typeid refrestype typeId ")) {
+		node->type = (unsigned)strtoul(word, NULL, 10);
+	} else if (is_one_of(field, "funcformat relabelformat coerceformat ")) {
+		node->implicit = strcmp(word, "2") == 0;
+	}
+	if (is_one_of(field, "args arg expr subselect targetList ") && types.n > 0)
+		node->args = types;
+}
+
+/* Behind its "{".  Returns the type that the writer has given it, 0 if that cannot be told. */
+static unsigned read_node(struct tree *tree)
+{
+	struct node node = { .function = 0 };
+	char word[64], field[64] = "";
+	bool fresh = false; /* the field has no value so far */
+
+	(void)next_word(tree, word);
+	(void)snprintf(node.label, sizeof(node.label), "%s", word);
+	while (next_word(tree, word) && strcmp(word, "}") != 0) {
+		if (word[0] == ':' && word[1]) {
+			(void)snprintf(field, sizeof(field), "%s", word + 1);
+			fresh = true;
+		} else if (fresh || word[0] == '{' || word[0] == '(') {
+			read_value(tree, field, &node, word);
+			fresh = false;
+		}
+	}
+	if (node.function != 0 || node.operator!= 0)
+		note_call(tree, &node);
+	if (is_one_of(node.label, "BOOLEXPR NULLTEST BOOLEANTEST SCALARARRAYOPEXPR "))
+		return 16;
+	if (is_one_of(node.label, "TARGETENTRY QUERY SUBLINK ") || node.implicit)
+		return node.args.n > 0 ? node.args.type[0] : 0;
+	return node.type;
+}
+
+/* A tree in the server's log: which function's, which line's, of which text. */
+static void note_tree(void *arg, const PGresult *notice)
+{
+	static const char in[] = "\"\nPL/pgSQL function ";
+	PGconn *notes = arg;
+	const char *detail = PQresultErrorField(notice, PG_DIAG_MESSAGE_DETAIL);
+	const char *context = PQresultErrorField(notice, PG_DIAG_CONTEXT), *from, *to;
+	char text[8192], name[512];
+	const char *values[] = { name, text };
+
+	if (!detail || strncmp(detail, "{QUERY", 6) != 0)
+		return;
+	if (!context || (from = strchr(context, '"')) == NULL || (to = strstr(from, in)) == NULL)
+		return; /* what the caller has written */
+	(void)snprintf(text, sizeof(text), "%.*s", (int)(to - from) - 1, from + 1);
+	to += strlen(in);
+	(void)snprintf(name, sizeof(name), "%.*s", (int)strcspn(to, "\n"), to);
+	PQclear(PQexecParams(notes, "insert into walked values ($1, $2) on conflict do nothing", 2, NULL, values, NULL,
+			     NULL, 0));
+	(void)read_node(&(struct tree){ .at = detail + 1, .notes = notes });
+}
+
+static atomic_int trapped;
+
+static void note_trap(void *arg, const PGresult *notice)
+{
+	const char *message = PQresultErrorField(notice, PG_DIAG_MESSAGE_PRIMARY);
+
+	(void)arg;
+	if (message && strstr(message, "trapped")) {
+		fprintf(stderr, "    %s\n", message);
+		atomic_fetch_add(&trapped, 1);
+	}
+}
+
+static void call_all(PGconn *owner, PGconn *caller)
+{
+	for (size_t i = 0; i < sizeof(CALLS) / sizeof(CALLS[0]); i++) {
+		if (CALLS[i][0] == '!')
+			must(owner, CALLS[i] + 1);
+		else
+			PQclear(run(caller, CALLS[i]));
+	}
+}
+
+static const char WALK[] =
+    "create unlogged table found (kind text, id oid, types oid[], unique (kind, id, types));"
+    "create unlogged table walked (place text, said text, unique (place, said));"
+    "create view `seen as select id from `timeout where state = 2; grant select on `seen to public;";
+
+/* What is reached only when a loop has come to its end, or in a database of another encoding: a copy without these. */
+static const char SHORTEN[] =
+    "do 'declare f record; begin for f in select p.oid, pg_get_functiondef(p.oid) d from pg_proc p where"
+    " starts_with(p.proname, ''@_'') loop"
+    " execute replace(replace(f.d, ''1 .. 100 loop'', ''1 .. 0 loop''), ''SQL_ASCII'', ''UTF8''); end loop; end'";
+
+/* Words and operators of the sources, without texts and what is no expression; and how often each was walked. */
+#define WORDS(text)                                                                                                    \
+	"regexp_matches(regexp_replace(regexp_replace(" text ", E'''[^'']*''|#variable_conflict[^\\n]*', '', 'g'),"    \
+	" '(using|,)\\s+(message|hint)\\s+=|:=|get diagnostics n =', ' ', 'g'),"                                       \
+	" '[a-z_]+(?=\\()|[-+*/<>=~!@#%^&|]+|::|\\m(?:between|in|zone)\\M', 'g')"
+
+static const char MISSED[] = "with source as (select p.proname, w[1] word, count(*) n from pg_proc p, " WORDS(
+    "p.prosrc") " w"
+		" where starts_with(p.proname, '@_') and p.prolang <> 12 group by 1, 2),"
+		" seen as (select split_part(t.place, '(', 1) proname, w[1] word, count(*) n from (select distinct"
+		" replace(place, 'public.', '') place, said from walked) t, " WORDS(
+		    "t.said") " w"
+			      " group by 1, 2)"
+			      " select s.proname || ': ' || s.word || ' ' || s.n || ' ' || coalesce(w.n, 0)"
+			      " from source s left join seen w using (proname, word) where coalesce(w.n, 0) < s.n"
+			      " and s.word not in (select word from pg_get_keywords() where catcode = 'R') order by 1";
+
+static void walk(PGconn *notes)
+{
+	USER *conn = connect_user();
+
+	(void)PQsetNoticeReceiver(conn, note_tree, notes);
+	must(conn, "set debug_print_parse = on; set debug_pretty_print = off; set client_min_messages = log;"
+		   "set log_min_messages = panic");
+	call_all(notes, conn);
+}
+
+/* Each call with the types of its arguments, and what makes one that goes before it. */
+static const char TRAPS[] =
+    "create view calls as select f.kind, p.oid, p.proname::text as name, p.pronamespace as place,"
+    " p.prorettype as result, p.proargtypes::oid[] as wants, f.types from found f join pg_proc p"
+    " on f.kind = 'f' and p.oid = f.id"
+    " union all select f.kind, o.oid, o.oprname::text, o.oprnamespace, o.oprresult, array[o.oprleft, o.oprright],"
+    " f.types from found f join pg_operator o on f.kind = 'o' and o.oid = f.id;"
+    "create view traps as select row_number() over () as n, c.*,"
+    " format_type(case when result in (2276, 2277, 2283, 2776, 5077) then 25 else result end, null) as returns,"
+    " (select string_agg(format_type(t, null), ', ') from unnest(types) t) as arguments from (select distinct kind,"
+    " name, place, result, (select array_agg(case when coalesce(types[i], 0) = 0 then wants[i - 1 + array_lower(wants,"
+    " 1)] else types[i] end order by i) from generate_series(1, greatest(cardinality(types), cardinality(wants))) i)"
+    " as types from calls c) c where result <> 2279;"
+    "grant select on traps to public";
+
+/* Beside a function of the store the trap has one argument more, which may be left out: then no call is unique. */
+#define PLANT(where)                                                                                                   \
+	"do 'declare t record; begin for t in select * from traps where " where " loop"                                \
+	" execute format(''create function public.%I(%s) returns %s language plpgsql as %L'',"                         \
+	" case t.kind when ''f'' then t.name else ''trap'' || t.n end,"                                                \
+	" concat_ws('', '', t.arguments, case when t.place <> 11 then ''more int default 1'' end), t.returns,"         \
+	" format(''begin raise warning ''''trapped by %s(%s) as %%'''', current_user; return%s; end'',"                \
+	" replace(t.name, ''%'', ''%%''), t.arguments, case t.returns when ''void'' then '''' else '' null'' end));"   \
+	" if t.kind = ''o'' then execute format(''create operator public.%s (function = public.trap%s, leftarg = %s,"  \
+	" rightarg = %s)'', t.name, t.n, split_part(t.arguments, '', '', 1), split_part(t.arguments, '', '', 2)); "    \
+	"end if;"                                                                                                      \
+	" end loop; end'"
+
+/* Neither pg_catalog's nor the store's; calls whose arguments are cast though nobody says so. */
+static const char STRANGE[] = "select concat_ws(' ', kind, name, place::regnamespace) from calls where place <> 11 and "
+			      "not starts_with(name, '@_')";
+static const char INEXACT[] =
+    "select concat_ws(' ', kind, name, types, wants) from calls where not types <@ wants and not wants && "
+    "'{2276,2283,2776}' and not 0 = any(types)";
+
+/* Makes the role, which may call the functions and create in their schema, and connects as it. */
+static PGconn *connect_hostile(PGconn *owner)
+{
+	char role[64];
+
+	(void)snprintf(role, sizeof(role), "%s_web", world.schema);
+	must(owner,
+	     "create role @_web login; grant create on schema public to @_web;"
+	     "do 'declare f regprocedure; begin for f in select oid from pg_proc where starts_with(proname, ''@_'')"
+	     " and prosecdef and prorettype <> 2279 loop execute format(''grant execute on function %s to @_web'', f);"
+	     " end loop; end'");
+	return connect_as(role);
+}
+
+TEST(nothing_of_the_schema_of_the_store_is_called_by_its_functions)
+{
+	NEEDS_POSTGRES();
+	CLOSING hwt_store *store = fresh_store();
+	USER *owner = connect_user();
+
+	register_kind(store, "a", count_run, NULL, HWT_STORE_AT_LEAST_ONCE);
+	must(owner, WALK);
+	must(owner, SHORTEN);
+	walk(owner);
+	must(owner, "comment on sequence `number is 'older'");
+	CHECK_CALL(hwt_store_close(open_store()), 0);
+	walk(owner);
+	must(owner, TRAPS);
+	CHECK_INT(list(owner, MISSED), ==, 0);
+	CHECK_INT(list(owner, STRANGE), ==, 0);
+	CHECK_INT(list(owner, INEXACT), ==, 0);
+
+	USER *hostile = connect_hostile(owner);
+	(void)PQsetNoticeReceiver(hostile, note_trap, NULL);
+	must(hostile, PLANT("place = 11"));
+	call_all(owner, hostile);
+	must(hostile, PLANT("place <> 11"));
+	call_all(owner, hostile);
+	CHECK_INT(atomic_load(&trapped), ==, 0);
+}
+
+STORE_MAIN(NULL)
+
+#else
+
+TEST(traps)
+{
+	SKIP("of PostgreSQL");
+}
+
+STORE_MAIN(NULL)
+
+#endif
