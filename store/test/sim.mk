@@ -11,7 +11,8 @@ STORE_SIM_CPPFLAGS := -Istore/include -Istore/src -DHWT_STORE_POSTGRES -DHWT_TES
 
 $(BUILD)/store-sim/%.o: store/src/%.c store/test/sim/own.h
 	@mkdir -p $(@D)
-	$(QCC) $(ALL_CPPFLAGS) -include store/test/sim/own.h $(STORE_SIM_CPPFLAGS) $(POSIX) $(ALL_CFLAGS) -c -o $@ $<
+	$(QCC) $(ALL_CPPFLAGS) -include store/test/sim/own.h $(STORE_SIM_CPPFLAGS) $(POSIX) $(ALL_CFLAGS) \
+		-fsanitize-coverage=trace-pc -c -o $@ $<
 
 $(BUILD)/store-sim/test/%.o: store/test/sim/%.c
 	@mkdir -p $(@D)

@@ -305,13 +305,71 @@ static int execute_inside(struct tx *tx, const struct hwts_step *steps, size_t n
 	return starts == sim_server.starts ? rc : ECONNRESET;
 }
 
+/*
+ * A client that stands still in the middle of an exchange.  The server waits for it in ClientWrite with an answer that
+ * is longer than what lies on the way, and in ClientRead for the rest of a request: in the transaction, with its locks.
+ * Neither statement_timeout nor lock_timeout acts there, nor idle_in_transaction_session_timeout, which counts from the
+ * end of an exchange.  tcp_user_timeout ends a ClientWrite and no ClientRead: a machine whose process stands still
+ * answers keepalives.
+ */
+
+static size_t size_of(const struct hwts_step *step)
+{
+	const char *types = hwts_statements[step->sql].types;
+	size_t size = 0;
+
+	for (int i = 0; types[i]; i++) {
+		const struct hwts_value *value = &step->args[i], *each = value->bytes;
+
+		if (types[i] == 't' || types[i] == 'k' || types[i] == 'd')
+			size += value->len;
+		else if (types[i] != 'K' && types[i] != 'D')
+			size += types[i] <= 'Z' ? 8 * value->len : 8;
+		for (size_t j = 0; (types[i] == 'K' || types[i] == 'D') && j < value->len; j++)
+			size += each[j].len;
+	}
+	return size;
+}
+
+enum wire { READS, WRITES };
+
+static int wait_for_client(struct sim_conn *client, struct tx *tx, size_t bytes, enum wire wire)
+{
+	struct sim_process *process = client ? client->process : NULL;
+	unsigned starts = sim_server.starts;
+	int64_t until_ns = SIM_NEVER;
+
+	if (!tx || !process || sim_network.room == 0 || bytes <= sim_network.room)
+		return 0;
+	if (process->stands == 1u + client->conn.role && !process->is_stopped) {
+		process->stands = 0;
+		sim_stop(process);
+		sim_reap(process);
+		sim_tell("%s stands still in %s", process->name, wire == READS ? "its request" : "its answer");
+	}
+	if (wire == WRITES && sim_server.user_timeout_ns)
+		until_ns = sim_now() + sim_server.user_timeout_ns;
+	tx->stands = true;
+	while (process->is_stopped && starts == sim_server.starts && sim_now() < until_ns)
+		(void)sim_wait(wire == READS ? "ClientRead" : "ClientWrite", process, until_ns);
+	if (starts != sim_server.starts)
+		return ECONNRESET;
+	tx->stands = false;
+	if (!process->is_stopped && !process->is_dead)
+		return 0;
+	sim_tell("the server ends a connection of %s", process->name);
+	cut(client, false);
+	return ECONNRESET;
+}
+
 #define BRIEF_NS HWT_MS(100) /* no statement of HWTS_BRIEF takes longer */
 
-int sim_execute_all(struct tx **tx, const struct hwts_step *steps, size_t n, unsigned flags, bool synced,
-		    int64_t patience_ns, struct output *output)
+int sim_execute_all(struct sim_conn *client, struct tx **tx, const struct hwts_step *steps, size_t n, unsigned flags,
+		    bool synced, int64_t patience_ns, struct output *output)
 {
 	unsigned starts = sim_server.starts;
 	int64_t took_ns = 0;
+	size_t sent = 0;
 	int rc = 0;
 
 	if (flags & USERS)
@@ -324,6 +382,10 @@ int sim_execute_all(struct tx **tx, const struct hwts_step *steps, size_t n, uns
 				rc = execute_after(&steps[i], patience_ns, output, &took_ns);
 			continue;
 		}
+		sent += size_of(&steps[i]);
+		rc = wait_for_client(client, *tx, sent, READS);
+		if (rc != 0)
+			break;
 		if (!*tx)
 			*tx = sim_begin_tx(flags & HWTS_BRIEF ? HWTS_MIN(patience_ns, BRIEF_NS) : patience_ns);
 		(*tx)->synced |= synced || flags & (HWTS_SYNCED | HWTS_LEASE);
@@ -333,6 +395,8 @@ int sim_execute_all(struct tx **tx, const struct hwts_step *steps, size_t n, uns
 			sim_sleep(BRIEF_NS);
 			rc = EAGAIN;
 		}
+		if (rc == 0 && starts == sim_server.starts)
+			rc = wait_for_client(client, *tx, output->bytes, WRITES);
 		if (starts != sim_server.starts)
 			rc = ECONNRESET;
 		if (rc == 0 && steps[i].commits) {
@@ -408,7 +472,7 @@ static int exchange(struct sim_conn *conn, const struct hwts_step *steps, size_t
 	if (is_cut(conn))
 		return sim_hit(4) ? ENOTCONN : ECONNRESET;
 	sim_sum->exchanges++;
-	rc = sim_execute_all(&conn->tx, steps, n, flags, conn->is_synced, lock_patience(conn), output);
+	rc = sim_execute_all(conn, &conn->tx, steps, n, flags, conn->is_synced, lock_patience(conn), output);
 	back_ns = trip();
 	output->committed_ns += output->committed_ns ? back_ns : 0;
 	sim_sleep(back_ns);

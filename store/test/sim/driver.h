@@ -11,6 +11,7 @@ struct sim_network {
 	unsigned freezes; /* connections: the request comes when nobody waits for its reply any more, or never */
 	unsigned deaf;    /* notifications */
 	int64_t trip_ns;  /* at most, one way */
+	size_t room;      /* so many bytes of an answer or a request lie on the way; 0: all of it */
 };
 extern struct sim_network sim_network;
 
@@ -32,8 +33,9 @@ unsigned sim_count_calls(const struct sim_process *process); /* its connections 
 void sim_execute_late(const struct hwts_step *steps, size_t n, unsigned flags, bool synced, int64_t patience_ns,
 		      int64_t delay_ns);
 
-/* Executes an exchange.  *tx: the transaction that is open, before and after. */
-int sim_execute_all(struct tx **tx, const struct hwts_step *steps, size_t n, unsigned flags, bool synced,
-		    int64_t patience_ns, struct output *output);
+/* Executes an exchange for a client; NULL: none waits.  *tx: the transaction that is open, before and after. */
+struct sim_conn;
+int sim_execute_all(struct sim_conn *client, struct tx **tx, const struct hwts_step *steps, size_t n, unsigned flags,
+		    bool synced, int64_t patience_ns, struct output *output);
 
 #endif

@@ -174,6 +174,24 @@ void sim_lock_rows(int64_t ns)
 	sim_tell("a user's locks are gone");
 }
 
+/* A row of a table that nobody has locked; NULL: there is none. */
+struct tx *sim_hold_a_row(enum table table)
+{
+	struct tx *tx = sim_begin_tx(0);
+	struct act act = { .tx = tx, .sees = sim_server.commits };
+	struct row *chosen = NULL;
+	unsigned count = 0;
+
+	tx->is_users = true;
+	EACH_ROW(table, row)
+	if (sim_see(&act, row) && row->lock_count == 0 && sim_hit(++count))
+		chosen = row;
+	if (chosen && sim_lock(&act, chosen, true, SKIPS) == 0)
+		return tx;
+	sim_abort_tx(tx);
+	return NULL;
+}
+
 static void lock_rows(void)
 {
 	sim_lock_rows(some_leases(2));

@@ -307,15 +307,44 @@ static const char *owner_of(const struct version *t)
 	return "nobody";
 }
 
-static void judge_row(const struct version *t)
+static bool is_users(const struct row *row, bool or_stands)
 {
-	const struct item *item = sim_item_of(t);
+	for (unsigned i = 0; i < row->lock_count; i++)
+		if (row->locks[i].tx->is_users || (or_stands && row->locks[i].tx->stands))
+			return true;
+	return false;
+}
+
+/*
+ * The library cannot release a user's lock: of the row, of its shard, or of the member that owns that.  Nor can it make
+ * a client that stands still end what it has begun to send about the row.
+ */
+static bool is_held_up(const struct version *t, const struct row *of)
+{
+	const char *owner = owner_of(t);
+
+	if (is_users(of, true))
+		return true;
+	EACH_ROW(SHARD, row)
+	if (row->newest && row->newest->n[SHARD_ID] == t->n[SHARD_OF] && is_users(row, false))
+		return true;
+	EACH_ROW(MEMBER, row)
+	if (row->newest && strcmp(row->newest->s[MEMBER_NAME]->bytes, owner) == 0 && is_users(row, false))
+		return true;
+	return false;
+}
+
+static void judge_row(const struct version *t, const struct row *row)
+{
+	struct item *item = sim_item_of(t);
 	int64_t allowed_us = (sim_lease_ns + HWT_S(2)) / 1000, since_us = (sim_fault_ns + sim_server.clock_ns) / 1000,
 		more_us = 0;
 
 	if (item->is_poisoned || sim_is_running(item))
 		return;
-	since_us = HWTS_MAX(since_us, t->n[DUE]);
+	if (is_held_up(t, row))
+		item->held_up_ns = sim_now();
+	since_us = HWTS_MAX(HWTS_MAX(since_us, t->n[DUE]), (item->held_up_ns + sim_server.clock_ns) / 1000);
 	if (item->ended_ns)
 		since_us = HWTS_MAX(since_us, (item->ended_ns + sim_server.clock_ns) / 1000);
 	if (t->n[STATE] == 3 || sim_server_us() - since_us <= allowed_us)
@@ -394,7 +423,7 @@ void *sim_watch(void *unused)
 			continue;
 		judge_stops();
 		EACH_COMMITTED (TIMEOUT, t)
-			judge_row(t);
+			judge_row(t, row);
 	}
 	return unused;
 }

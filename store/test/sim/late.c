@@ -50,7 +50,8 @@ static void *execute(void *arg)
 	sim_sleep(late->delay_ns);
 	if (!sim_server.is_down) {
 		sim_tell("a request comes late: %s", hwts_statements[late->steps[0].sql].name);
-		(void)sim_execute_all(&tx, late->steps, late->n, late->flags, late->synced, late->patience_ns, &output);
+		(void)sim_execute_all(NULL, &tx, late->steps, late->n, late->flags, late->synced, late->patience_ns,
+				      &output);
 	}
 	free(late); /* what its steps point to stays until the end of the seed */
 	return NULL;

@@ -49,7 +49,6 @@ void sim_live_beside_an_old_snapshot(void)
 	sim_server.kept = 1;
 	sim_server.price_ns = HWT_US(sim_hit(2) ? 100 : 1000);
 	sim_start_workers(1, 4);
-	(void)sim_start(NULL, "watch", sim_watch, NULL);
 	sim_sleep(LEASES * sim_lease_ns);
 	before = sim_server.read;
 	sim_sleep(5 * sim_lease_ns);
@@ -91,7 +90,6 @@ void sim_live_beside_one_that_cannot_begin(void)
 
 	settle(HWT_S(sim_hit(3) ? 6 : 1), NULL);
 	sim_start_workers(alone ? 1 : 2, 4);
-	(void)sim_start(NULL, "watch", sim_watch, NULL);
 	sim_sleep(4 * sim_lease_ns);
 	process = nodes[node_count - 1].process;
 	process->unable = roles[sim_random(HWTS_COUNT(roles))];
@@ -344,6 +342,7 @@ static void stop_in_time(void)
 void sim_live_with_damaged_rows(void)
 {
 	settle(HWT_S(2), put_some);
+	sim_settings.damages = true;
 	sim_start_workers(2, 4);
 	sim_sleep(3 * sim_lease_ns);
 	for (unsigned round = 0; round < 4; round++) {

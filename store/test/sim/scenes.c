@@ -14,6 +14,8 @@ void sim_make_tables(void)
 	struct act act = { .tx = tx };
 	struct version *meta = sim_insert(&act, META);
 
+	for (int64_t i = 0; i < ADVISORY_LOCKS; i++)
+		sim_insert(&act, ADVISORY)->n[0] = i;
 	meta->n[META_NEXT] = 1;
 	sim_set_text(meta, META_STORE, "store", 5);
 	sim_commit_tx(tx);
@@ -96,6 +98,8 @@ void sim_start_workers(unsigned count, unsigned threads)
 {
 	node_count = count;
 	sim_make_tables();
+	if (!sim_settings.damages)
+		(void)sim_start(NULL, "watch", sim_watch, NULL);
 	for (unsigned i = 0; i < count; i++) {
 		nodes[i] = (struct node){ .number = i, .is_worker = true, .threads = threads };
 		sim_start_node(&nodes[i]);
@@ -405,7 +409,6 @@ void sim_live_cut_off(void)
 {
 	sim_settle_scene(HWT_S(2), put_and_be_cut_off);
 	sim_start_workers(1, 4);
-	(void)sim_start(NULL, "watch", sim_watch, NULL);
 	sim_sleep(40 * sim_lease_ns);
 	end();
 }
@@ -436,7 +439,6 @@ void sim_live_with_a_server_that_crashes(void)
 	sim_network.trip_ns = HWT_US(50) << sim_random(6);
 	sim_start_workers(2, 4);
 	nodes[1].is_worker = false;
-	(void)sim_start(NULL, "watch", sim_watch, NULL);
 	sim_sleep(100 * sim_lease_ns);
 	sim_is_over = true;
 	sim_sleep(12 * sim_lease_ns); /* the user comes to its end */

@@ -349,6 +349,7 @@ void sim_kill(struct sim_process *process)
 {
 	process->is_dead = true;
 	process->is_stopped = false;
+	sim_wake_all(process);
 	sim_close_all(process);
 	for (unsigned i = 0; i < actor_count; i++)
 		if (actors[i]->process == process && actors[i]->in_server == 0)
@@ -366,6 +367,7 @@ void sim_continue(struct sim_process *process)
 {
 	process->is_stopped = false;
 	process->continued_ns = now_ns;
+	sim_wake_all(process);
 }
 
 void sim_shift_waits(struct sim_process *process, int64_t ns)

@@ -19,6 +19,7 @@
  *   pulled.c      runs that a process pulls
  *   scenes.c      the worlds in which they live
  *   promises.c    worlds in which one promise is looked at
+ *   silence.c     ... and in which others stand still, hold locks, or never rest
  *   odd.c         calls that must be refused
  *   faults.c      what befalls them
  *   judge.c       what must hold
@@ -42,6 +43,7 @@
  *   HWT_SIM_SECONDS   instead: for how long
  *   HWT_SIM_LINES     how many lines of its story a failure tells
  *   HWT_SIM_VERBOSE   tells the whole story at once
+ *   HWT_SIM_OPEN      runs the seeds that are known to fail
  */
 #ifndef HWTS_SIM_H
 #define HWTS_SIM_H
@@ -64,6 +66,7 @@ struct sim_process {
 	unsigned unable;                   /* a bit for each role in which the server does nothing for it */
 	bool connects;                     /* ... but lets it connect */
 	unsigned connections;              /* that it has asked for */
+	unsigned stands;                   /* 1 + role: it stands still in the next long answer or request of that */
 	int64_t continued_ns, cut_ns;      /* when it last was */
 	int64_t mono_ns, boot_ns, wall_ns; /* its clocks less simulated time */
 	unsigned fuse;                     /* after so many points it dies; 0: it does not */
@@ -114,6 +117,9 @@ struct sim_sum {
 };
 extern struct sim_sum *sim_sum;
 bool sim_run(void (*scenario)(void), uint64_t seed);
+
+/* In system.c: the most steps of the store between a lock and its unlock, since the last call. */
+uint64_t sim_most_locked(void);
 
 /* In system.c: of the process that has died; and of one that polls. */
 void sim_close_all(struct sim_process *process);

@@ -607,7 +607,7 @@ int sim_execute(struct tx *tx, const struct hwts_step *step, struct output *outp
 	if (rc == 0 && act.is_unreadable)
 		rc = EIO;
 	sim_server.executing--;
-	*took_ns += (int64_t)act.read * sim_server.price_ns;
+	*took_ns += (int64_t)act.read * sim_server.price_ns + (int64_t)act.rules * sim_server.rule_ns;
 	sim_server.read += act.read;
 	return rc;
 }
@@ -629,8 +629,10 @@ void sim_emit(struct act *act, const struct hwts_value *values, size_t n)
 
 	if (!act->step->each)
 		return;
-	for (size_t i = 0; i < n; i++)
+	for (size_t i = 0; i < n; i++) {
 		size += values[i].bytes ? values[i].len + 1 : 0;
+		act->output->bytes += values[i].bytes ? values[i].len : sizeof(values[i].number);
+	}
 	row = calloc(1, size);
 	row->step = act->step;
 	behind = (char *)(row + 1);

@@ -32,8 +32,10 @@ static int rules_own(struct act *act)
 	EACH_SEEN (act, RULES, is) {
 		struct hwts_value values[7] = { sim_text_value(is->s[RULES_NAME]), { .number = is->n[RULES_BUCKET] } };
 
-		if (sim_is_among(act, 0, is->n[RULES_BUCKET]) && is->n[RULES_KIND] == NUMBER_ARG(1))
-			emit_rules(act, values, 2, &is->n[RULES_PAUSED], 5);
+		if (!sim_is_among(act, 0, is->n[RULES_BUCKET]) || is->n[RULES_KIND] != NUMBER_ARG(1))
+			continue;
+		emit_rules(act, values, 2, &is->n[RULES_PAUSED], 5);
+		act->rules++;
 	}
 	return 0;
 }

@@ -26,10 +26,17 @@ static int kind(struct act *act)
 	return 0;
 }
 
-/* One at a time: the lock of the store's own row stands for the advisory one. */
+static int lock_advisory(struct act *act, int64_t which, bool exclusive)
+{
+	struct row *row = NULL;
+
+	(void)sim_find(act, ADVISORY, which, &row);
+	return sim_lock(act, row, exclusive, WAITS);
+}
+
 static int kind_lock(struct act *act)
 {
-	return sim_lock(act, sim_server.rows[META], true, WAITS);
+	return lock_advisory(act, ADVISORY_KIND, true);
 }
 
 static int flush(struct act *act)

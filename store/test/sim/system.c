@@ -55,6 +55,28 @@ WRAP(uint64_t, hwts_random, void)
 	return sim_random(UINT64_C(1) << 32) << 32 | sim_random(UINT64_C(1) << 32);
 }
 
+/*
+ * Steps: the compiler has each basic block of the store counted, by its actor.  So the cost of what is done with a lock
+ * held depends on no machine.
+ */
+#define OWN __attribute__((section("sim_own")))
+static OWN uint64_t steps, steps_at_lock;
+static uint64_t most_locked;
+
+void __sanitizer_cov_trace_pc(void);
+void __sanitizer_cov_trace_pc(void)
+{
+	steps++;
+}
+
+uint64_t sim_most_locked(void)
+{
+	uint64_t most = most_locked;
+
+	most_locked = 0;
+	return most;
+}
+
 /* A mutex is its first word: 1 while it is locked, as in glibc.  A condition is its address. */
 static int *word_of(pthread_mutex_t *mutex)
 {
@@ -67,12 +89,14 @@ WRAP(int, pthread_mutex_lock, pthread_mutex_t *mutex)
 	while (*word_of(mutex) != 0)
 		(void)sim_wait("waits for a mutex", mutex, SIM_NEVER);
 	*word_of(mutex) = 1;
+	steps_at_lock = steps;
 	return 0;
 }
 
 static void unlock(pthread_mutex_t *mutex)
 {
 	SIM_CHECK(*word_of(mutex) == 1);
+	most_locked = HWTS_MAX(most_locked, steps - steps_at_lock);
 	*word_of(mutex) = 0;
 	sim_wake_all(mutex);
 }

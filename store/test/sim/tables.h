@@ -14,7 +14,7 @@
 
 #include "sim.h"
 
-enum table { META, KIND, SHARD, MEMBER, RULES, TIMEOUT, EFFECT, TABLES };
+enum table { META, KIND, SHARD, MEMBER, RULES, TIMEOUT, EFFECT, ADVISORY, TABLES };
 
 /* Numbers and texts of a row, by table. */
 enum { META_NEXT, META_STORE = 0 };
@@ -65,6 +65,7 @@ enum {
 	NEXT_ZONE,
 	TEXTS
 };
+enum { ADVISORY_KIND, ADVISORY_LOCKS }; /* each a row */
 enum { EFFECT_ITEM, EFFECT_DUE, EFFECT_MISSED, EFFECT_CHILD };
 
 struct text {
@@ -107,6 +108,8 @@ struct tx {
 	uint64_t number, commit;
 	int64_t commit_ns;
 	bool synced, is_over;
+	bool is_users; /* for a lock in a user's transaction nobody is to blame */
+	bool stands;   /* the server waits for its client, in the middle of an exchange */
 	struct write *writes;
 	size_t write_count, write_room, lock_count, lock_room;
 	struct row **locked;
@@ -130,12 +133,14 @@ struct sim_server {
 	int64_t clock_ns; /* its clock, less simulated time */
 	int64_t most_us;  /* that it has shown */
 	bool is_down;
-	unsigned starts;       /* connections of before are broken */
-	int64_t slow_until_ns; /* it answers nothing before that */
-	struct tx *snapshot;   /* a user's, that is kept open; NULL: none */
-	uint64_t kept;         /* commits that somebody's snapshot does not see begin here; 0: none */
+	unsigned starts;         /* connections of before are broken */
+	int64_t slow_until_ns;   /* it answers nothing before that */
+	int64_t user_timeout_ns; /* its tcp_user_timeout; 0: none, or its clients come by a socket of its machine */
+	struct tx *snapshot;     /* a user's, that is kept open; NULL: none */
+	uint64_t kept;           /* commits that somebody's snapshot does not see begin here; 0: none */
 	unsigned unsettled, executing;
 	int64_t price_ns;     /* of a version to which an index leads */
+	int64_t rule_ns;      /* to read the rules of a group */
 	uint64_t read;        /* so many */
 	uint64_t vain;        /* begins of what cannot be begun */
 	bool breaks_its_word; /* what is taken back was synced */
@@ -165,6 +170,7 @@ struct act {
 	const struct hwts_step *step;
 	struct output *output;
 	uint64_t read;      /* versions that an index leads to */
+	uint64_t rules;     /* groups whose rules are read */
 	bool is_unreadable; /* it has met such a row */
 };
 
@@ -192,6 +198,7 @@ struct output_row {
 };
 struct output {
 	struct output_row *first, **end;
+	size_t bytes;         /* of the answer */
 	int64_t committed_ns; /* when the last commit that a step asked for was answered; 0: none was */
 };
 void sim_emit(struct act *act, const struct hwts_value *values, size_t n);

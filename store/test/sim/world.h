@@ -52,6 +52,7 @@ struct item {
 	bool is_another; /* its row has become that of what has replaced it */
 	bool lost;       /* the server has forgotten a commit about it that was synced: nothing is promised any more */
 	int64_t began_ns, ended_ns;
+	int64_t held_up_ns; /* when a user's lock was last in its way */
 };
 
 extern struct item items[ITEMS_ROOM];
@@ -101,6 +102,7 @@ struct settings {
 	bool replaces;        /* best what runs */
 	bool long_tasks, poisons, pauses, kills, one_name; /* one_name: they are all configured with it */
 	bool rules;                                        /* users set them */
+	bool damages;                                      /* ... edit the tables: nothing need run after that */
 	bool is_flooded;                                   /* one group has much more that is due than the others */
 	bool is_crowded;          /* all is of few groups and kinds, and due at the same times */
 	void *(*use)(void *node); /* what users do; NULL: anything */
@@ -142,6 +144,13 @@ void sim_live_with_moves(void);
 void sim_live_beside_a_lock(void);
 void sim_live_with_damaged_rows(void);
 
+/* In silence.c. */
+void sim_live_beside_one_that_stands_still(void);
+void sim_live_beside_users_that_lock(void);
+void sim_live_beside_users_that_make_kinds(void);
+void sim_live_with_rules_that_change_at_once(void);
+void sim_live_with_many_rests(void);
+
 /* In odd.c. */
 void sim_call_oddly(struct node *node);
 
@@ -153,6 +162,7 @@ void *sim_tend(void *unused);
 void sim_heal(void);
 void sim_crash_server(int64_t down_ns);
 void sim_lock_rows(int64_t ns);
+struct tx *sim_hold_a_row(enum table table); /* in a user's transaction */
 
 /* In world.c. */
 extern const struct sim_kind {
