@@ -34,6 +34,38 @@ static const struct {
 	  "what an end had filed that was not answered was found by a sweep alone" },
 };
 
+/*
+ * Seeds that fail today, and what they find.  HWT_SIM_OPEN=1 runs them alone.  One that is silent has been mended: it
+ * moves to the table above, and its scenario to the tests.
+ */
+static const struct {
+	void (*scenario)(void);
+	uint64_t seed;
+	const char *found;
+} open_seeds[] = {
+	{ sim_live_beside_one_that_stands_still, 1,
+	  "a worker that stands still in the answer to a begin keeps its shards" },
+	{ sim_live_beside_users_that_lock, 1,
+	  "a shard's row that a user has locked stops the take-over of all others" },
+	{ sim_live_beside_users_that_make_kinds, 1, "no process joins while a user's transaction has made a kind" },
+	{ sim_live_with_many_rests, 1, "what groups times priorities cost with the lock held grows with the square" },
+	{ sim_live_with_rules_that_change_at_once, 1, "rules that change faster than they are read stall their kind" },
+};
+
+static int run_open_seeds(void)
+{
+	int mended = 0;
+
+	(void)setenv("HWT_SIM_LINES", "0", false);
+	for (size_t i = 0; i < HWTS_COUNT(open_seeds); i++) {
+		bool passed = sim_run(open_seeds[i].scenario, open_seeds[i].seed);
+
+		printf("# %s: %s\n", passed ? "mended" : "open", open_seeds[i].found);
+		mended += passed;
+	}
+	return mended > 0;
+}
+
 /* Runs the seeds of the table and so many others: HWT_SCALE in percent, as the stress tests have it. */
 static void run_seeds(void (*scenario)(void), unsigned others)
 {
@@ -89,5 +121,5 @@ SCENE(a_damaged_row_crashes_nobody, sim_live_with_damaged_rows, 30)
 
 int main(int argc, char **argv)
 {
-	return test_run_all(argc, argv);
+	return getenv("HWT_SIM_OPEN") ? run_open_seeds() : test_run_all(argc, argv);
 }
