@@ -60,7 +60,7 @@ job connect(hwt::timer &timer, std::chrono::milliseconds pause, std::stop_token 
 			std::puts("connected");
 			co_return true;
 		}
-		if (co_await timer.sleep_for(pause, token))
+		if (auto error = co_await timer.sleep_for(pause, token))
 			co_return false; /* stopped, or the timer was */
 		pause *= 2;
 	}
@@ -68,7 +68,9 @@ job connect(hwt::timer &timer, std::chrono::milliseconds pause, std::stop_token 
 
 job wait_long(hwt::timer &timer, std::stop_token token)
 {
-	co_return !co_await timer.sleep_for(1h, token);
+	auto error = co_await timer.sleep_for(1h, token);
+
+	co_return !error;
 }
 
 } // namespace

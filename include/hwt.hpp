@@ -13,7 +13,7 @@
  *     ...
  *     limit.cancel();                                          // or let the destructor do it
  *
- *     if (co_await timer.sleep_for(1s, token))                 // C++20; an error: the stop was requested
+ *     if (auto error = co_await timer.sleep_for(1s, token))    // C++20; an error: the stop was requested
  *             co_return;
  *
  * Lifetimes
@@ -131,9 +131,12 @@ std::int64_t deadline(std::chrono::time_point<std::chrono::steady_clock, Duratio
 #ifdef __linux__
 	return nanoseconds(when.time_since_epoch());
 #else
-	std::int64_t left_ns = nanoseconds(when - std::chrono::steady_clock::now()), now_ns = hwt_now();
+	const std::int64_t when_ns = nanoseconds(when.time_since_epoch());
+	const std::int64_t ahead_ns = hwt_now() - nanoseconds(std::chrono::steady_clock::now().time_since_epoch());
 
-	return left_ns > INT64_MAX - now_ns ? INT64_MAX : now_ns + left_ns;
+	if (ahead_ns > 0)
+		return when_ns > INT64_MAX - ahead_ns ? INT64_MAX : when_ns + ahead_ns;
+	return when_ns < INT64_MIN - ahead_ns ? INT64_MIN : when_ns + ahead_ns;
 #endif
 }
 
@@ -391,6 +394,9 @@ class timeout : public handle
  * ~timer.  co_await returns no error, operation_canceled when the sleep ended for one of these reasons, or why it could
  * not begin; then the coroutine has not been suspended.  It may be awaited again after that, and sleeps again, for the
  * whole delay or until the same time.  A coroutine that sleeps must not be destroyed.
+ *
+ * Name the result, also in a condition: g++ 12 leaves the sleep of `if (co_await timer.sleep_for(1s))` on the stack of a
+ * coroutine that has no variables, and the program crashes.
  *
  * In a loop of one's own: a sleep with a token that ends in timer.advance waits for the thread that begins it, and for
  * the one that requests its stop.  Either may be in on_earlier.  If that takes a lock, do not hold the lock across

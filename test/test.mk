@@ -91,7 +91,7 @@ LONG := %/unit_oracle %/unit_interleave %/sim %/test_stress_all %/test_memory
 
 # What looks at the sources, and names its compilers itself; and what is compiled and run as the tests are.
 SOURCE_CHECKS ?= test/layers.sh test/edges.sh test/header.sh test/man.sh store/test/store_man.sh
-BUILD_CHECKS ?= test/abi.sh test/docs.sh test/examples.sh test/dlopen.sh test/lua.sh $(if $(TWINS),test/bench.sh)
+BUILD_CHECKS ?= test/abi.sh test/docs.sh test/hpp.sh test/examples.sh test/dlopen.sh test/lua.sh $(if $(TWINS),test/bench.sh)
 
 # For a build beside others, TWINS=, SOURCE_CHECKS=, BUILD_CHECKS= and STORE= leave out what hangs on the compiler less than on
 # chance or not at all.  What draws at random does half of what the gate does.

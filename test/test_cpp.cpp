@@ -841,7 +841,7 @@ static detached sleep_again_and_again(hwt::timer &timer, counts &of, int turns, 
 		auto began = std::chrono::steady_clock::now();
 		auto delay = std::chrono::microseconds((salt * 131 + static_cast<unsigned>(i) * 37) % 2000);
 
-		if (co_await timer.sleep_for(delay, token)) {
+		if (auto error = co_await timer.sleep_for(delay, token)) {
 			CHECK(token.stop_requested());
 			break;
 		}
