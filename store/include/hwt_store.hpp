@@ -79,13 +79,15 @@ inline const char *c_str(const text &of) noexcept
 	return !of ? nullptr : of->find('\0') == std::string::npos ? of->c_str() : "";
 }
 
-/* Since 1970, rounded up so that nothing is early; what an int64_t does not hold is never. */
+/* Since 1970, rounded up so that nothing is early.  What is not within 1970 to 9999, and refused, is an end of int64_t. */
 template <class Duration> std::int64_t since_1970(std::chrono::time_point<std::chrono::system_clock, Duration> when)
 {
-	using micro = std::chrono::duration<long double, std::micro>;
+	const long double s = std::chrono::duration<long double>(when.time_since_epoch()).count();
 
-	if (!(micro(when.time_since_epoch()).count() < static_cast<long double>(INT64_MAX)))
+	if (!(s <= 253402300800))
 		return INT64_MAX;
+	if (s <= -1)
+		return INT64_MIN;
 	return std::chrono::ceil<std::chrono::microseconds>(when.time_since_epoch()).count();
 }
 

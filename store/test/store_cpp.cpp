@@ -208,6 +208,33 @@ TEST(a_spec_says_all_that_the_c_call_takes)
 		  INT64_C(40000) * 86400 * 1000000 + 1);
 }
 
+template <class Duration> static std::int64_t since_1970(Duration since)
+{
+	return hwt::detail::since_1970(std::chrono::time_point<std::chrono::system_clock, Duration>(since));
+}
+
+TEST(a_time_is_rounded_up_and_what_is_not_within_1970_to_9999_is_refused)
+{
+	using hours = std::chrono::hours;
+	hwt::store store = open_fresh();
+
+	CHECK_INT(since_1970(hours::min()), ==, INT64_MIN);
+	CHECK_INT(since_1970(hours::max()), ==, INT64_MAX);
+	CHECK_INT(since_1970(std::chrono::microseconds::min()), ==, INT64_MIN);
+	CHECK_INT(since_1970(std::chrono::nanoseconds::min()), ==, INT64_MIN);
+	CHECK_INT(since_1970(std::chrono::nanoseconds(-1)), ==, 0);
+	CHECK_INT(since_1970(std::chrono::nanoseconds(1)), ==, 1);
+	CHECK_INT(since_1970(std::chrono::duration<float>(-1e30f)), ==, INT64_MIN);
+	CHECK_INT(since_1970(std::chrono::duration<double>(std::nan(""))), ==, INT64_MAX);
+	CHECK_INT(since_1970(hours(70389528)), ==, INT64_C(253402300800000000));
+	for (hours wrong : { hours::min(), hours(-1), hours(70389529), hours::max() }) {
+		const std::chrono::time_point<std::chrono::system_clock, hours> at(wrong);
+
+		CHECK(GETS(store.put(hwt::spec("a").at(at))) == std::errc::invalid_argument);
+		CHECK(GETS(store.reschedule(hwt::which::whole("a"), at)) == std::errc::invalid_argument);
+	}
+}
+
 TEST(a_text_with_a_zero_inside_is_refused)
 {
 	const std::string cut("a\0b", 3);
