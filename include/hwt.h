@@ -61,7 +61,7 @@
  *   Any thread may make any call, with these exceptions.  "Threads" stands below where there is more to say.
  *
  *                                 with other calls             inside a task of this timer    after stop
- *     hwt_new_*, hwt_reserve      any                          yes                            ECANCELED
+ *     hwt_new_*                   any                          yes                            ECANCELED
  *     hwt_cancel                  any                          yes                            ENOENT
  *     hwt_cancel_sync             any                          yes; its own: EDEADLK          ENOENT
  *     hwt_reschedule*             any                          yes; its own: re-arms          ENOENT
@@ -222,14 +222,6 @@ typedef struct hwt_spec {
  * Threads, Order  as hwt_new_timeout.
  * Cost     as hwt_new_timeout; with a period or a finaliser 48 bytes more, and a cancel may wake the worker. */
 HWT_API int hwt_new_timeout_ex(hwt_timer *timer, const hwt_spec *spec, hwt_timeout *out);
-
-/* Sets memory aside for the next n timeouts of the calling thread, of any sort: they cannot fail with ENOMEM, and
- * neither placing nor running nor cancelling them allocates.  It is used when there is no other memory, and by no other
- * thread; the next call fills it again.  A smaller n gives back what is more; 0, and the end of the thread, all of it.
- * The call starts the timer.  Not covered: a hwt_reschedule to an earlier time (ENOMEM), and ENOBUFS at a limit.
- * Returns  0; EINVAL; ECANCELED; ENOMEM: what was set aside before still is; what hwt_timer_start returns.
- * Cost     112 bytes and some 20 ns for each timeout. */
-HWT_API int hwt_reserve(hwt_timer *timer, uint32_t n);
 
 /* Cancels a timeout.  0 says that this very call prevented the task: it has not started and never will, and arg is the
  * caller's again, or the finaliser's if there is one.  Whatever the call returns, no run begins afterwards.  A run in

@@ -698,12 +698,6 @@ class timer
 		return detail::error(hwt_timer_stop(timer_, unprocessed));
 	}
 
-	/* hwt_reserve: the next n schedules of this thread find memory, but for that of a callable of its own. */
-	[[nodiscard]] std::error_code reserve(std::uint32_t n) noexcept
-	{
-		return detail::error(hwt_reserve(timer_, n));
-	}
-
 	/* hwt_timer_trim; after an error bytes is as it was. */
 	std::error_code trim(std::size_t *bytes = nullptr) noexcept
 	{

@@ -15,7 +15,7 @@
  *     move x t  place x t              reschedules, by a delay or a deadline
  *     crowd x t                        schedules and cancels x until that is refused for the limit
  *     grid = t                         where tick 0 is
- *     cancel x  sync x  start  reserve n  trim
+ *     cancel x  sync x  start  trim
  *     advance t  next                  "= t": the answer
  *     walk t                           advances tick by tick
  *     stop n                           n: how many are handed out.  "back x t": such a one is, with this deadline
@@ -323,8 +323,6 @@ static inline bool script_call(struct script_part *part, const char *verb)
 		it = script_which(part), script_rc(part, hwt_cancel_sync(it->handle));
 	else if (strcmp(verb, "start") == 0)
 		script_rc(part, hwt_timer_start(script.timer));
-	else if (strcmp(verb, "reserve") == 0)
-		script_rc(part, hwt_reserve(script.timer, (uint32_t)script_number(part)));
 	else if (strcmp(verb, "trim") == 0)
 		script_rc(part, hwt_timer_trim(script.timer, NULL));
 	else if (strcmp(verb, "advance") == 0)

@@ -5,7 +5,7 @@
 CHECKER := $(wildcard test/check/*.c)
 # ThreadSanitizer takes minutes for these and has nothing to see: they have one thread.
 LEFT_OUT ?= $(if $(findstring thread,$(SAN)),$(addprefix unit_,bucket counter fair levels monitor oracle quiet \
-	reserve ring script slab wheel wide world))
+	ring script slab wheel wide world))
 UNIT_TESTS := $(filter-out $(LEFT_OUT:%=$(BUILD)/test/%),$(patsubst test/%.c,$(BUILD)/test/%,$(wildcard test/unit_*.c)))
 API_TESTS := $(patsubst test/%.c,$(BUILD)/test/%,$(wildcard test/test_*.c))
 # hwt.hpp in two standards, where there is a C++ compiler.
@@ -41,7 +41,7 @@ $(BUILD)/test/unit_sleeper: ALL_LDFLAGS += -Wl,--wrap=pthread_cond_timedwait
 # The library in a simulation; test/sim/sim.h.
 SIM_WRAPS := pthread_create pthread_join pthread_setname_np pthread_mutex_lock pthread_mutex_trylock pthread_mutex_unlock \
 	pthread_cond_wait pthread_cond_timedwait pthread_cond_signal pthread_cond_broadcast sched_yield syscall \
-	clock_gettime clock_nanosleep timerfd_create timerfd_settime poll close pthread_key_create pthread_setspecific \
+	clock_gettime clock_nanosleep timerfd_create timerfd_settime poll close \
 	hwt_mem_zeroed hwt_mem_block hwt_mem_free hwt_mem_give_back
 SIM_PARTS := $(patsubst test/%.c,$(BUILD)/sim/test/%.o,$(wildcard test/sim/*.c) $(CHECKER))
 

@@ -566,7 +566,6 @@ TEST(a_loop_is_told_when_to_advance_and_in_parts)
 	next = 7ns;
 	CHECK(timer.advance(40ms, next) == std::errc::operation_canceled && next == 7ns);
 	CHECK(timer.next(next) == std::errc::operation_canceled && next == 7ns);
-	CHECK(timer.reserve(1) == std::errc::operation_canceled);
 	CHECK(timer.trim() == std::errc::operation_canceled);
 }
 
@@ -578,7 +577,6 @@ TEST(a_handle_says_what_is_left_and_whose_its_timer_is)
 	hwt::timeout out, absolute;
 	int *seen = nullptr;
 
-	CHECK(!timer.reserve(4));
 	std::size_t bytes = 1;
 	CHECK(!timer.trim());
 	CHECK(!timer.trim(&bytes));

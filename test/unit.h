@@ -9,7 +9,6 @@
 #include "timer/timer.h"
 #include "base/mem.h"
 #include "lane/lane.h"
-#include "lane/reserve.h"
 #include "lane/submit.h"
 
 #include "tunables.h"

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* What waits in a lane for a worker that does not come by: what it costs others, and when it is too much. */
 #include "check/check.h"
+#include "lane/find.h"
 #include "unit.h"
 
 #include <pthread.h>
@@ -108,6 +109,41 @@ TEST(a_refusal_names_one_reason)
 	CHECK_INT(released, ==, accepted);
 	CHECK_INT(schedule_and_cancel(true), ==, 0);
 	end();
+}
+
+/* What the lane has at hand is in no list any more. */
+static void lose_the_rest(void)
+{
+	queue_lock(&lane->submitted);
+	while (pool_pop(&lane->pool) != NULL || hwt_lane_find_at_hand(lane) != NULL || hwt_lane_find_more(lane) != NULL)
+		;
+	while (queue_node(&lane->submitted) != NULL)
+		;
+	queue_unlock(&lane->submitted);
+}
+
+/* Memory comes back between the two records of a timeout.  Another thread could have wanted the place meanwhile. */
+TEST(a_refusal_without_memory_takes_no_place_below_the_limit)
+{
+	unsigned refused = 0;
+
+	for (uint64_t n = 1; n < 6; n++) {
+		int rc;
+
+		begin(3, HWT_FULL);
+		CHECK_INT(hwt_new_timeout(timer, nothing, NULL, 0, NULL), ==, 0);
+		memory_fails(0, UINT64_MAX);
+		lose_the_rest();
+		memory_fails(0, n);
+		points_begin("limit");
+		rc = schedule_and_cancel(true);
+		CHECK_INT(points_end(), <=, rc == 0 ? 1 : 0);
+		CHECK(rc == 0 || rc == ENOMEM);
+		refused += rc == ENOMEM;
+		memory_is_back();
+		driven_destroy(timer);
+	}
+	CHECK_INT(refused, >, 0);
 }
 
 TEST_MAIN()

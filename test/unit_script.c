@@ -114,10 +114,9 @@ TEST(times_beyond_all_bounds)
 
 TEST(the_grid_begins_with_the_start)
 {
-	play("unstarted; grid = ENOENT; stop 0; grid = ENOENT; start = ECANCELED; trim = ECANCELED; reserve 1 = "
-	     "ECANCELED");
+	play("unstarted; grid = ENOENT; stop 0; grid = ENOENT; start = ECANCELED; trim = ECANCELED");
 	play("unstarted; grid = ENOENT; start; grid = 0; start; none; new a 5; none; stop 1; grid = 0; back a 5; none");
-	play("advance 5; grid = 0; trim; reserve 3; new a 1; trim");
+	play("advance 5; grid = 0; trim; new a 1; trim");
 }
 
 /*
@@ -460,13 +459,9 @@ TEST(row28_a_stop_in_the_middle_of_a_batch_with_cancelled_ones_in_it)
 
 TEST(a_stop_in_the_middle_of_those_without_a_place_hands_out_the_rest)
 {
-	play("reserve 2000; no-memory; times 1000 { new a 7 }; in c 1 { halt }; times 299 { new b 5 }; new c 5;"
-	     "times 700 { new b 5 }; advance 0; advance 5 = ECANCELED; ran b 299; ran c 1; stop 1700");
+	play("times 1000 { new a 7 }; in c 1 { halt }; times 299 { new b 5 }; new c 5; times 700 { new b 5 };"
+	     "no-memory; advance 0; advance 5 = ECANCELED; ran b 299; ran c 1; stop 1700");
 }
-
-/*
- * Memory that is set aside
- */
 
 /*
  * Lanes
@@ -497,28 +492,13 @@ TEST(a_thread_without_memory_for_its_lane_can_cancel_and_move)
 
 TEST(unplaced_ones_are_placed_when_memory_is_back_and_keep_their_turn)
 {
-	play("reserve 9; no-memory; at a 30; at b 30; at c 33; at d 36; advance 1; memory; at e 30; in b 1 { ran a 1 };"
+	play("at a 30; at b 30; at c 33; at d 36; no-memory; advance 1; memory; at e 30; in b 1 { ran a 1 };"
 	     "in e 1 { ran b 1 }; advance 2; walk 29; stat runs 0; walk 40; ran e 1; at-time c 33; at-time d 36");
 }
 
 TEST(stop_gives_unplaced_ones_back)
 {
-	play("reserve 9; no-memory; times 7 { new a 30 }; new b 30; advance 1; cancel b; stop 7");
-}
-
-TEST(after_a_stop_there_is_nothing_to_set_aside)
-{
-	play("reserve 10; stop 0; reserve 1 = ECANCELED");
-	play("reserve 10; meanwhile lock { stop 0 }; reserve 1 = ECANCELED");
-}
-
-TEST(what_is_set_aside_holds_for_each_kind)
-{
-	play("no-memory; new a 5 = ENOMEM; stat refused_memory 1; memory; reserve 3; no-memory; new A 5; new B 5;"
-	     "every C 5 5; reserve 999 = ENOMEM; thread { new e 5 = ENOMEM; reserve 1 = ENOMEM }; advance 5; ran A 1; "
-	     "ran B 1;"
-	     "released B 1; ran C 1; cancel C; advance 10; released C 1; memory; reserve 0; new d 5; stop 1;"
-	     "reserve 1 = ECANCELED");
+	play("times 7 { new a 30 }; new b 30; no-memory; advance 1; cancel b; stop 7");
 }
 
 /*

@@ -89,11 +89,9 @@ TEST(at_each_moment_of_a_trim_as_much_has_gone_back_as_before_or_more)
 	end();
 }
 
-/* Its own nodes are in no slab of the queue until they are used. */
-TEST(a_reserve_keeps_no_other_nodes)
+TEST(a_trim_leaves_one_slab_of_nodes)
 {
 	begin();
-	CHECK_INT(hwt_reserve(timer, 1), ==, 0);
 	burst(MANY);
 	trim();
 	CHECK_INT(slabs_bytes(&lanes_home(&timer->lanes)->submitted.slabs), <=, 70000);
@@ -325,47 +323,6 @@ TEST(memory_of_jobs_of_an_executor_goes_back_when_they_have_finished)
 	(void)rest_at(now_ns + HWT_S(1));
 	CHECK_INT(rest_until_calm(), <, 10);
 	CHECK_INT(stats_now(timer).records, <, 50000);
-	end();
-}
-
-/* Nothing else happens in the timer. */
-TEST(what_was_set_aside_goes_back_when_it_is_not_wanted_any_more)
-{
-	unsigned looks = 0;
-
-	begin();
-	CHECK_INT(hwt_reserve(timer, MANY), ==, 0);
-	CHECK(!rest_at(now_ns + TICK));
-	CHECK_INT(rest_until_calm(), <, 10);
-	CHECK_INT(stats_now(timer).records, >=, 2 * MANY);
-	CHECK_INT(hwt_reserve(timer, 0), ==, 0);
-	CHECK(!hwt_lanes_are_empty(&timer->lanes)); /* so the worker does not sleep over it */
-	(void)rest_at(now_ns + HWT_S(100));
-	CHECK(hwt_lanes_are_empty(&timer->lanes));
-	looks = rest_until_calm();
-	CHECK_INT(looks, >, 0);
-	CHECK_INT(looks, <, 10);
-	CHECK_INT(stats_now(timer).records, <, 50000);
-	end();
-}
-
-/* It was taken up to where memory ended, and is not needed. */
-TEST(what_could_not_all_be_set_aside_goes_back)
-{
-	uint64_t before;
-
-	begin();
-	CHECK_INT(hwt_reserve(timer, MANY), ==, 0);
-	(void)rest_at(now_ns + TICK);
-	CHECK_INT(rest_until_calm(), <, 10);
-	before = stats_now(timer).records;
-	memory_fails(9, UINT64_MAX); /* the nodes, and some slabs */
-	CHECK_INT(hwt_reserve(timer, 10 * MANY), ==, ENOMEM);
-	memory_is_back();
-	CHECK_INT(stats_now(timer).records, >=, before + 50000);
-	(void)rest_at(now_ns + HWT_S(100));
-	CHECK_INT(rest_until_calm(), >, 0);
-	CHECK_INT(stats_now(timer).records, <, before + 50000);
 	end();
 }
 

@@ -14,13 +14,6 @@ void *hwt_slabs_carve(struct hwt_slabs *slabs, size_t bytes)
 	return unit;
 }
 
-void hwt_slabs_add_used(struct hwt_slabs *slabs, struct hwt_slab *slab)
-{
-	slab->next = slabs->newest->next;
-	slabs->newest->next = slab;
-	atomic_fetch_add_explicit(&slabs->bytes, slab->bytes, memory_order_relaxed); /* relaxed: only a number */
-}
-
 /* Has the newest slab carved from its beginning. */
 static void begin(struct hwt_slabs *slabs, const struct hwt_slab_kind *kind)
 {

@@ -51,9 +51,6 @@ void *hwt_slabs_carve(struct hwt_slabs *slabs, size_t bytes);
 /* Adds a slab to carve from.  The owner has taken the rest of the one before.  Returns false without memory. */
 bool hwt_slabs_grow(struct hwt_slabs *slabs, const struct hwt_slab_kind *kind);
 
-/* Adds a slab of which the owner has all units.  There is one to carve from. */
-void hwt_slabs_add_used(struct hwt_slabs *slabs, struct hwt_slab *slab);
-
 /*
  * Takes out all slabs but the newest, which is carved again from its beginning.  The owner has all units, and forgets
  * them.  Returns the slabs, linked by next.

@@ -40,8 +40,6 @@
  *            it takes off is then counted there, so the length of a queue is never too small.
  *   [hurry]  a push, or an earlier deadline in a queue -> hurry (release) -> the driver's check (acquire), which then
  *            drains the queues.
- *   [stir]   records come home, then stirred is stored with release, then the thread checks whether the worker sleeps.
- *            The worker loads it with acquire, before it visits slabs and before it sleeps: so they are home.
  *   [made]   the address of a complete lane is stored with release (at its seat, by the count of lanes, in records)
  *            and loaded with acquire.  A reader that counts an end sees the lane that has its begin: the lane was made
  *            before, and [count] orders the two.
@@ -96,7 +94,6 @@ struct hwt_lane {
 	 */
 	_Atomic int64_t earliest_ns;
 	struct hwt_pool pool;
-	struct hwt_reserve *reserves;
 	uint64_t accepted_at_search; /* accepted when another lane last wanted this one's slab */
 	uint64_t refused_limit, refused_stopped, refused_memory;
 
@@ -131,7 +128,6 @@ struct hwt_lanes {
 
 	alignas(HWT_UNIT) _Atomic int64_t limited; /* pending timeouts; counted only if there is a limit */
 	alignas(HWT_UNIT) hwt_stack rearmed;       /* records to run again, from other threads to the worker */
-	_Atomic bool stirred;                      /* memory has come home without the worker's doing; [stir] */
 	_Atomic bool hurry;                        /* the driver has to drain the queues at once; [hurry] */
 	struct hwt_idle idle;
 	struct hwt_waiters waiters;
@@ -178,29 +174,6 @@ static inline uint64_t lane_waiting_cancels(const struct hwt_lane *lane)
 {
 	return atomic_load_explicit(&lane->cancelled_pushed, memory_order_relaxed) -
 	       atomic_load_explicit(&lane->unlinked, memory_order_relaxed);
-}
-
-/* Has the worker search for memory that nobody needs. */
-static inline void lanes_stir(struct hwt_lanes *lanes)
-{
-	if (lanes->is_driven) /* and gives nothing back by itself */
-		return;
-	atomic_store_explicit(&lanes->stirred, true, memory_order_release); /* [stir] */
-	hwt_idle_wake(&lanes->idle, idle_look(&lanes->idle));
-}
-
-static inline bool lanes_are_stirred(const struct hwt_lanes *lanes)
-{
-	return atomic_load_explicit(&lanes->stirred, memory_order_acquire); /* [stir] */
-}
-
-/* Returns true, once, if that was asked for. */
-static inline bool lanes_take_stir(struct hwt_lanes *lanes)
-{
-	if (likely(!lanes_are_stirred(lanes)))
-		return false;
-	(void)atomic_exchange_explicit(&lanes->stirred, false, memory_order_acquire); /* [stir] */
-	return true;
 }
 
 /* Returns true if much has gathered in the queues since the worker last drained them. */

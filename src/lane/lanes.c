@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* All lanes of a timer: making them, closing them, adding up their counts; lane.h. */
 #include "lane/lane.h"
-#include "lane/reserve.h"
 #include "base/mem.h"
 
 #include <errno.h>
@@ -57,7 +56,6 @@ no_waiters:
 
 static void destroy_lane(struct hwt_lane *lane)
 {
-	hwt_reserves_destroy(lane);
 	hwt_queue_destroy(&lane->submitted);
 	hwt_queue_destroy(&lane->cancelled);
 	hwt_mem_free(lane);
@@ -211,8 +209,6 @@ static void tally_lane(struct hwt_lane *lane, hwt_stats *stats)
 	stats->refused_stopped += lane->refused_stopped;
 	stats->refused_memory += lane->refused_memory;
 	stats->bytes += sizeof(*lane) + slabs_bytes(&lane->submitted.slabs);
-	for (const struct hwt_reserve *reserve = lane->reserves; reserve != NULL; reserve = reserve->next)
-		stats->bytes += reserve->block != NULL ? reserve->block->bytes : 0;
 	queue_unlock(&lane->submitted);
 	queue_lock(&lane->cancelled);
 	stats->bytes += slabs_bytes(&lane->cancelled.slabs);
@@ -278,5 +274,5 @@ bool hwt_lanes_are_empty(struct hwt_lanes *lanes)
 		if (!queue_is_empty(&lane->submitted) || !queue_is_empty(&lane->cancelled) || lane_has_parked(lane))
 			return false;
 	}
-	return stack_is_empty(&lanes->rearmed) && !lanes_are_stirred(lanes);
+	return stack_is_empty(&lanes->rearmed);
 }

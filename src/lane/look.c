@@ -12,7 +12,6 @@
  */
 #include "lane/look.h"
 #include "lane/lane.h"
-#include "lane/reserve.h"
 
 /* How many heads of slabs the worker looks at in a slice: at each it may miss the cache. */
 #define SLABS_SLICE 64
@@ -38,22 +37,10 @@ void hwt_look_begin(struct hwt_look *look, struct hwt_lanes *lanes, int64_t now_
 	atomic_fetch_add_explicit(&lanes->slabs.looks, 1, memory_order_relaxed);
 }
 
-/* Returns true if no node of the queue is outside of it, but in the list of those that can be used again. */
-static bool is_without_values(const struct hwt_lane *lane, struct hwt_queue *queue)
-{
-	if (!queue_is_empty(queue))
-		return false;
-	if (queue == &lane->submitted)
-		for (const struct hwt_reserve *reserve = lane->reserves; reserve != NULL; reserve = reserve->next)
-			if (reserve->block == NULL && reserve->node != reserve->node_end)
-				return false;
-	return true;
-}
-
 /* Lets an empty queue begin again with one slab.  Under its lock. */
-static void restart(struct hwt_look *look, struct hwt_lane *lane, struct hwt_queue *queue)
+static void restart(struct hwt_look *look, struct hwt_queue *queue)
 {
-	if (queue->retired == NULL && is_without_values(lane, queue))
+	if (queue->retired == NULL && queue_is_empty(queue))
 		look->owed += hwt_queue_restart(queue);
 }
 
@@ -77,11 +64,11 @@ static void let_go(struct hwt_lane *lane)
 	hwt_pool_leave(&lane->pool);
 }
 
-static void look_at_queue(struct hwt_look *look, struct hwt_lane *lane, struct hwt_queue *queue, uint64_t pushes)
+static void look_at_queue(struct hwt_look *look, struct hwt_queue *queue, uint64_t pushes)
 {
 	if (!has_too_many(queue, pushes) || !hwt_queue_lock_soon(queue))
 		return;
-	restart(look, lane, queue);
+	restart(look, queue);
 	queue_unlock(queue);
 }
 
@@ -102,8 +89,8 @@ static bool look_at_lane(struct hwt_look *look, struct hwt_lane *lane)
 		let_go(lane);
 		queue_unlock(&lane->submitted);
 	}
-	look_at_queue(look, lane, &lane->submitted, look->all ? 0 : begun);
-	look_at_queue(look, lane, &lane->cancelled, look->all ? 0 : ended);
+	look_at_queue(look, &lane->submitted, look->all ? 0 : begun);
+	look_at_queue(look, &lane->cancelled, look->all ? 0 : ended);
 	return rests;
 }
 

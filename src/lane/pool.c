@@ -178,7 +178,7 @@ struct hwt_record *hwt_pool_take_over(struct hwt_pool *pool, struct hwt_pool *fr
 
 void hwt_pool_unused(struct hwt_pool *pool, struct hwt_record *record)
 {
-	if (record_slab_of(record) != pool->slab) { /* of a reserve, or the lane has gone to another slab since */
+	if (record_slab_of(record) != pool->slab) { /* the lane has gone to another slab since */
 		record_slab_return_one(record);
 		return;
 	}

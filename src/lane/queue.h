@@ -19,8 +19,8 @@
  *
  * Invariants
  *
- *   Q1  nodes of the slabs = nodes in the list + recyclable + spare + not yet carved + those of a reserve, each in one
- *       place.  Nodes that are not in the list are touched under the lock only.
+ *   Q1  nodes of the slabs = nodes in the list + recyclable + spare + not yet carved, each in one place.  Nodes that
+ *       are not in the list are touched under the lock only.
  *   Q2  a producer recycles only nodes before the head that the consumer has published, so never one that the consumer
  *       still reads.  The stub is not among them, so each queue keeps one node.
  *
@@ -114,9 +114,8 @@ hwt_node *hwt_queue_new_node(struct hwt_queue *queue);
 void hwt_queue_lock_contended(struct hwt_queue *queue);
 
 /*
- * Begins again with a new slab of the first size, and retires the others, if there are more than one and there
- * is memory.  Returns the bytes of the new one.  For the consumer, under the lock, while the queue is empty and no
- * reserve has nodes of it.
+ * Begins again with a new slab of the first size, and retires the others, if there are more than one, and memory for
+ * it.  Returns the bytes of the new one.  For the consumer, under the lock, while the queue is empty.
  */
 size_t hwt_queue_restart(struct hwt_queue *queue);
 

@@ -33,7 +33,7 @@
  * Invariants
  *
  *   S1  of the records of a slab that were carved, free has some, home has its count, the worker's chain has its count,
- *       and the others are out: in a timeout, an extension or a reserve.
+ *       and the others are out: in a timeout or an extension.
  *   S2  out = what was carved or popped - what was taken from home or put back unused.  So out is home's count if and
  *       only if no record is in the chain or outside.  Then only stale handles lead into the slab.
  *   S3  after each give, base is above the generation of each handle that was made in the slab before.  Between two

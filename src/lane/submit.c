@@ -15,7 +15,6 @@
  */
 #include "lane/submit.h"
 #include "lane/find.h"
-#include "lane/reserve.h"
 
 #include <errno.h>
 
@@ -40,8 +39,7 @@ static struct hwt_record *find_record(struct hwt_lane *lane)
 	HWT_POINT("full");
 	if (lane->was_full)
 		return NULL;
-	record = hwt_lane_find_more(lane);
-	return record != NULL ? record : hwt_reserve_record(lane);
+	return hwt_lane_find_more(lane);
 }
 
 bool hwt_lanes_take_limit(struct hwt_lanes *lanes)
@@ -111,12 +109,13 @@ static inline __attribute__((always_inline)) int prepare(struct hwt_lane *lane, 
 	if (unlikely(*record == NULL))
 		return lane->was_full ? ENOBUFS : ENOMEM;
 	*node = queue_node(&lane->submitted);
-	if (unlikely(*node == NULL) && (*node = hwt_reserve_node(lane)) == NULL) {
-		hwt_reserve_return(lane, *record, NULL);
+	if (unlikely(*node == NULL)) {
+		hwt_pool_unused(&lane->pool, *record);
 		return ENOMEM;
 	}
 	if (unlikely(lane->lanes->asks_more) && !admit(lane, deadline_ns)) {
-		hwt_reserve_return(lane, *record, *node);
+		hwt_pool_unused(&lane->pool, *record);
+		queue_node_unused(&lane->submitted, *node);
 		return ENOBUFS;
 	}
 	return 0;
@@ -261,7 +260,7 @@ int hwt_lane_submit_extended(struct hwt_lane *lane, hwt_task *task, const struct
 	else if ((rc = prepare(lane, deadline_ns, &record, &node)) == 0)
 		accept(lane, record, node, task, second, deadline_ns, flags, out);
 	else
-		hwt_reserve_return(lane, second, NULL);
+		hwt_pool_unused(&lane->pool, second);
 	if (rc != 0)
 		count_refused(lane, rc);
 	queue_unlock(&lane->submitted);

@@ -10,7 +10,6 @@
 #include "base/sized.h"
 #include "timer/timer.h"
 #include "lane/lane.h"
-#include "lane/reserve.h"
 #include "lane/submit.h"
 
 #include <errno.h>
@@ -193,17 +192,6 @@ int hwt_new_periodic(hwt_timer *timer, hwt_task *task, void *arg, int64_t first_
 	hwt_spec spec = { sizeof(spec), task, arg, first_delay_ns, period_ns, NULL, 0 };
 
 	return period_ns == 0 ? EINVAL : hwt_new_timeout_ex(timer, &spec, out);
-}
-
-int hwt_reserve(hwt_timer *timer, uint32_t n)
-{
-	struct hwt_lane *lane;
-	int rc = hwt_timer_start(timer);
-
-	if (rc != 0)
-		return rc;
-	lane = lanes_home(&timer->lanes);
-	return lane != NULL ? hwt_lane_reserve(lane, n) : ENOMEM;
 }
 
 int hwt_cancel(hwt_timeout timeout)

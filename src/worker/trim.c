@@ -140,7 +140,6 @@ bool hwt_worker_trim(struct hwt_worker *worker, int64_t now_ns)
 	/* A wall clock may be set back. */
 	int64_t steady_ns = worker->clock == HWT_CLOCK_MONOTONIC ? now_ns : clock_monotonic();
 
-	trimming->again |= lanes_take_stir(worker->lanes);
 	if (likely(!trimming->is_active)) {
 		bool is_asked = asked(trimming) != trimming->serving;
 

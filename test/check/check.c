@@ -2,7 +2,6 @@
 /* The checker, only in the test build.  Stupid on purpose: no shortcut that the code under test takes is taken here. */
 #include "check/check.h"
 #include "lane/lane.h"
-#include "lane/reserve.h"
 
 #ifdef HWT_TEST
 
@@ -56,15 +55,11 @@ static void put_nodes(const struct hwt_queue *queue)
 	HOLDS("Q2", snapshot_seen);
 }
 
-/* reserves: those that set nodes of this queue aside, NULL: none do. */
-static void check_nodes(const struct hwt_queue *queue, const struct hwt_reserve *reserves)
+static void check_nodes(const struct hwt_queue *queue)
 {
 	inventory_clear(&all_nodes, sizeof(hwt_node));
 	inventory_add_slabs(&all_nodes, "Q1", &queue->slabs, &hwt_node_slab);
 	put_nodes(queue);
-	for (const struct hwt_reserve *reserve = reserves; reserve != NULL; reserve = reserve->next)
-		for (hwt_node *node = reserve->node; reserve->block == NULL && node != reserve->node_end; node++)
-			inventory_put(&all_nodes, "V1", node, sizeof(*node), 1);
 	for (size_t i = 0; i < all_nodes.marks; i++)
 		HOLDS("Q1", all_nodes.mark[i] != 0);
 }
@@ -183,9 +178,6 @@ static void check_lane(const struct hwt_lane *lane)
 	HOLDS("kept", lane->kept == NULL || word_state(word_of(lane->kept)) == STATE_KEPT);
 	if (lane->parked != NULL)
 		put_record(lane->parked, PLACE_PARKED);
-	for (const struct hwt_reserve *reserve = lane->reserves; reserve != NULL; reserve = reserve->next)
-		for (struct hwt_record *record = reserve->record; record != NULL; record = record->free_next)
-			put_record(record, PLACE_FREE);
 }
 
 static void check_slabs(const struct hwt_lanes *lanes, bool midway)
@@ -390,8 +382,8 @@ void hwt_check_count(hwt_timer *timer, struct hwt_check_counts *counts)
 	inventory_clear(&all_records, sizeof(struct hwt_record));
 	check_slabs(&timer->lanes, stopped);
 	for (uint32_t i = 0; i < lanes_count(&timer->lanes); i++) {
-		check_nodes(&timer->lanes.made[i]->submitted, timer->lanes.made[i]->reserves);
-		check_nodes(&timer->lanes.made[i]->cancelled, NULL);
+		check_nodes(&timer->lanes.made[i]->submitted);
+		check_nodes(&timer->lanes.made[i]->cancelled);
 		each_queued(&timer->lanes.made[i]->submitted, timer->lanes.made[i], found_submitted);
 	}
 	counts->chunks = hwt_check_wheel(timer->wheel, &all_records, stopped, &counts->first);

@@ -33,8 +33,6 @@ static void *first_calls(void *arg)
 	memset(own, 1, sizeof(own));
 	if (hwt_new_timeout(timer, task, NULL, 0, NULL) != 0)
 		return "hwt_new_timeout";
-	if (hwt_reserve(timer, 10) != 0)
-		return "hwt_reserve";
 	if (hwt_new_timeout(timer, task, NULL, HWT_S(3600), &timeout) != 0 || hwt_cancel(timeout) != 0)
 		return "hwt_cancel";
 	for (size_t i = 0; i < sizeof(own); i++)

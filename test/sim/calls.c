@@ -139,38 +139,6 @@ static int schedule(bool must_have_memory)
 	return rc;
 }
 
-/* Until the lane has no free memory. */
-static void use_up(void)
-{
-	world.refuse_all++;
-	for (unsigned i = 0; i < 128 && schedule(false) == 0; i++)
-		;
-	world.refuse_all--;
-}
-
-/* What is set aside is there when there is no memory. */
-static void reserve(void)
-{
-	unsigned n = (unsigned)sim_plan(5);
-	struct guard guard;
-	int rc;
-
-	if (hit(3))
-		use_up();
-	guard = begin_call();
-	rc = hwt_reserve(world.timer, n);
-
-	sim_say("sets %ld aside: %ld", (long)n, rc);
-	SIM_CHECK(rc == 0 || (rc == ECANCELED && world.is_stopping) || was_refused(&guard, rc));
-	if (rc != 0 || !hit(2))
-		return;
-	world.is_started = true;
-	world.refuse_all++;
-	for (unsigned i = 0; i < n; i++)
-		(void)schedule(true);
-	world.refuse_all--;
-}
-
 /*
  * Calls with a handle
  */
@@ -460,10 +428,8 @@ void call_something(bool in_task)
 		move(item);
 	else if (what < 28)
 		look_at(item);
-	else if (what < 29)
-		look_at_timer();
 	else if (what < 30)
-		reserve();
+		look_at_timer();
 	else if (what < 31)
 		next(in_task);
 	else if (hit(4))

@@ -120,11 +120,6 @@ TEST(what_is_cancelled_behind_a_long_task_is_released)
 	run_seeds("queue", live_behind_a_long_task, 3);
 }
 
-TEST(what_was_set_aside_is_given_back)
-{
-	run_seeds("reserves", live_with_reserves, 3);
-}
-
 TEST(a_step_of_the_clock_is_heard)
 {
 	run_seeds("steps", live_through_steps, 3000);

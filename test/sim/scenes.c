@@ -108,58 +108,6 @@ void live_behind_a_long_task(void)
 	SIM_CHECK(hwt_timer_destroy(timer) == 0 && released == QUEUED);
 }
 
-/*
- * What threads set aside goes back by itself: that of a thread which ends, and that of one which asks for none any
- * more.  A thread that goes on with a little keeps nothing else.
- */
-#define ASIDE 100000
-#define NODES 65536 /* bytes with which a queue begins */
-
-static void *set_aside(void *unused)
-{
-	SIM_CHECK(hwt_reserve(timer, ASIDE) == 0);
-	return unused;
-}
-
-static void burst_at_once(void)
-{
-	static hwt_timeout burst[BURST];
-
-	for (unsigned i = 0; i < BURST; i++)
-		SIM_CHECK(hwt_new_timeout(timer, run_long, NULL, HWT_S(100), &burst[i]) == 0);
-	for (unsigned i = 0; i < BURST; i++)
-		SIM_CHECK(hwt_cancel(burst[i]) == 0);
-}
-
-void live_with_reserves(void)
-{
-	hwt_config config = HWT_CONFIG_INIT;
-	uint64_t fresh;
-
-	hwt_test_enough = 2 * NODES;
-	hwt_test_slab_records = 8192;
-	create(config);
-	SIM_CHECK(hwt_reserve(timer, 1) == 0);
-	sim_sleep(HWT_S(60));
-	fresh = bytes_held();
-	switch (sim_random(3)) {
-	case 0:
-		(void)sim_join(sim_start("a thread", set_aside, NULL));
-		break;
-	case 1:
-		(void)set_aside(NULL);
-		sim_sleep(HWT_S(60));
-		SIM_CHECK(hwt_reserve(timer, 0) == 0);
-		break;
-	default:
-		burst_at_once();
-	}
-	sim_sleep(HWT_S(60));
-	sim_say("%ld bytes at first, %ld at the end", (long)fresh, (long)bytes_held());
-	SIM_CHECK(bytes_held() <= fresh + 16 * NODES);
-	SIM_CHECK(hwt_timer_destroy(timer) == 0);
-}
-
 #define STEP_DELAY_NS HWT_MS(5)
 #define PATIENCE (HWT_MS(5) + 4 * SIM_HOLD_MAX_NS)
 
@@ -275,17 +223,16 @@ static bool refuse_all(void)
 	return true;
 }
 
-/* All are due at two ticks, were set aside for, and find no place in the wheel. */
+/* All are due at two ticks, and find no place in the wheel. */
 static uint64_t steps_without_memory(unsigned count, hwt_config config)
 {
 	uint64_t before = sim_steps();
 	unsigned runs = 0;
 
 	SIM_CHECK(hwt_timer_create(&timer, &config) == 0);
-	SIM_CHECK(hwt_reserve(timer, count) == 0);
-	hwt_test_mem_refuses = refuse_all;
 	for (unsigned i = 0; i < count; i++)
 		SIM_CHECK(hwt_new_timeout(timer, count_only, &runs, HWT_S(1 + i % 2), NULL) == 0);
+	hwt_test_mem_refuses = refuse_all;
 	advance_to(1);
 	advance_to(HWT_S(1) + HWT_MS(500));
 	advance_to(HWT_S(3));

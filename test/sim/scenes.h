@@ -5,7 +5,6 @@
 
 void live_through_a_burst(void);
 void live_behind_a_long_task(void);
-void live_with_reserves(void);
 void live_through_steps(void);
 void live_at_twice_the_size(void);
 void live_beside_a_sleeper(void);

@@ -40,7 +40,6 @@ struct sim_actor {
 	uint32_t id; /* no other thread of the life has had it */
 	void *(*act)(void *arg);
 	void *arg, *result;
-	void *special; /* of the library's one key */
 	uint64_t plan;
 
 	enum { READY, SPINS, WAITS, FINISHED, JOINED } state;
@@ -128,11 +127,6 @@ bool sim_may_call(uint64_t number)
 	if (number < SIM_SET)
 		report->made[number / 64] |= UINT64_C(1) << number % 64;
 	return true;
-}
-
-void **sim_special(void)
-{
-	return &current->special;
 }
 
 bool sim_others_wait(void)
@@ -389,7 +383,6 @@ void sim_wake_one(const void *on)
 static void actor_main(void)
 {
 	current->result = current->act(current->arg);
-	sim_thread_ends();
 	current->state = FINISHED;
 	sim_wake_all(current);
 	let_spinning_go_on();

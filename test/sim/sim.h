@@ -89,8 +89,6 @@ uint64_t sim_steps(void);
 uint64_t sim_broadcasts(void); /* by ends of tasks, to those that wait for one */
 uint32_t sim_self(void);       /* the number of the running actor */
 const char *sim_name(void);
-void **sim_special(void); /* of the running actor: the value of the one key that threads have */
-void sim_thread_ends(void);
 
 /* A number of the schedule; and one of the plan, which depends on what was begun and on how many were drawn since. */
 uint64_t sim_random(uint64_t below);

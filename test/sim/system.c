@@ -124,30 +124,3 @@ WRAP(long, syscall, long number, ...)
 	sim_point("membarrier");
 	return 0;
 }
-
-/* One key is all that the library has. */
-static void (*end_of_special)(void *special);
-
-WRAP(int, pthread_key_create, pthread_key_t *key, void (*end)(void *special))
-{
-	sim_point("key_create");
-	*key = 0;
-	end_of_special = end;
-	return 0;
-}
-
-WRAP(int, pthread_setspecific, pthread_key_t key, const void *value)
-{
-	(void)key;
-	memcpy(sim_special(), &value, sizeof(value));
-	return 0;
-}
-
-void sim_thread_ends(void)
-{
-	void *special = *sim_special();
-
-	*sim_special() = NULL;
-	if (special != NULL)
-		end_of_special(special);
-}

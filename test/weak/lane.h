@@ -17,7 +17,6 @@
 #include "lane/lanes.c"
 #include "lane/cancel.c"
 #include "lane/reschedule.c"
-#include "lane/reserve.c"
 #include "lane/find.c"
 #include "lane/pool.c"
 #include "lane/record_slab.c"
