@@ -101,11 +101,10 @@ static void read_again(struct hwts_reader *reader)
 	HWTS_EACH_KIND (store, kind)
 		if (!has_room(kind, limit))
 			hwts_window_empty(store, kind);
-	HWTS_EACH_SHARD (store, kind, shard) {
-		shard->mark_due_us = shard->swept_due_us = INT64_MIN;
-		shard->loading = true;
-	}
+	HWTS_EACH_SHARD (store, kind, shard)
+		hwts_read_again(shard);
 	store->reading->again = false;
+	store->reading->unread = true;
 	reader->sweep.low_us = INT64_MIN;
 	reader->sweep.apart = reader->sweep.rest = 0;
 	free(reader->look.snapshot);

@@ -45,16 +45,22 @@ void hwts_inactive(hwt_store *store, struct hwts_shard *shard)
 		hwts_poke(store);
 }
 
+void hwts_read_again(struct hwts_shard *shard)
+{
+	shard->unread = shard->loading = true;
+	shard->mark_due_us = shard->swept_due_us = INT64_MIN;
+	shard->mark_id = 0;
+}
+
 void hwts_hold(hwt_store *store, const struct hwts_shard_row *taken)
 {
 	struct hwts_kind *kind;
 	struct hwts_shard *shard = hwts_shard(store, taken->shard, &kind);
 
 	store->shards->held += !shard->held;
-	shard->held = shard->unread = shard->loading = true;
+	shard->held = true;
 	shard->epoch = taken->epoch;
-	shard->mark_due_us = shard->swept_due_us = INT64_MIN;
-	shard->mark_id = 0;
+	hwts_read_again(shard);
 	shard->rules = taken->rules;
 	shard->unruled = taken->rules > 0 ? HWTS_NEW : HWTS_RULED;
 	shard->runs_known = false;

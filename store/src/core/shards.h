@@ -40,6 +40,7 @@ bool hwts_holds(hwt_store *store, int32_t shard, int64_t epoch);      /* under t
 bool hwts_keeps(hwt_store *store, int32_t shard);                     /* holds it, and is not about to give it */
 void hwts_active(hwt_store *store, struct hwts_shard *shard);         /* one begun row more */
 void hwts_inactive(hwt_store *store, struct hwts_shard *shard);       /* one less */
+void hwts_read_again(struct hwts_shard *shard);                       /* from the beginning */
 void hwts_hold(hwt_store *store, const struct hwts_shard_row *taken); /* it is read from the beginning */
 void hwts_lose(hwt_store *store, struct hwts_shard *shard);
 void hwts_stall(hwt_store *store, struct hwts_kind *kind); /* or not: rules of what it holds are unread */

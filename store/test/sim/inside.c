@@ -85,3 +85,11 @@ void sim_count_inside(struct node *node)
 	}
 	hwts_unlock(store);
 }
+
+void sim_read_again(struct node *node)
+{
+	hwts_lock(node->store);
+	hwts_ask(node->store, HWTS_LOOK | HWTS_LOAD);
+	hwts_unlock(node->store);
+	hwts_poke(node->store);
+}

@@ -32,6 +32,7 @@ static const struct {
 	{ sim_live_with_puts_that_replace, 1795684934750998, "a begin that was not answered passed a cap set since" },
 	{ sim_live_with_puts_that_replace, 77042,
 	  "what an end had filed that was not answered was found by a sweep alone" },
+	{ sim_live_with_readings, 3000, "a reading that was asked for during the first one waited for a renewal" },
 };
 
 /*
@@ -116,6 +117,7 @@ SCENE(an_old_snapshot_costs_no_lease_and_is_not_read_again_and_again, sim_live_b
 SCENE(a_process_that_cannot_begin_leaves_its_shards_to_others, sim_live_beside_one_that_cannot_begin, 50)
 SCENE(what_many_threads_call_at_once_shares_commits, sim_live_with_a_herd, 3)
 SCENE(many_are_listed_once_and_what_was_moved_later_is_not_begun_in_vain, sim_live_with_moves, 3)
+SCENE(what_is_read_again_at_any_time_is_read_at_once, sim_live_with_readings, 20)
 SCENE(a_row_that_is_locked_holds_up_no_other, sim_live_beside_a_lock, 10)
 SCENE(a_damaged_row_crashes_nobody, sim_live_with_damaged_rows, 30)
 

@@ -293,6 +293,47 @@ void sim_live_with_moves(void)
 }
 
 /*
+ * All is to be read again, at any time: before a shard has been read for the first time, or while a look is under way.
+ * What comes due meanwhile waits for that reading, and for no renewal.
+ */
+static void *put_and_have_read_again(void *arg)
+{
+	struct node *node = arg;
+
+	while (!node->halts && !sim_is_over && item_count < ITEMS) {
+		sim_sleep(sim_some_time(HWT_MS(50)));
+		sim_read_again(node);
+		for (unsigned kind = 0; kind < KINDS; kind++)
+			(void)put_in(node, kind, sim_some_time(sim_lease_ns / 4));
+		sim_sleep(sim_some_time(sim_lease_ns / 2));
+	}
+	return NULL;
+}
+
+static void start_again(struct node *node)
+{
+	node->halts = true;
+	sim_wake_all(node);
+	while (node->is_up)
+		(void)sim_wait("a stop", &node->is_up, SIM_NEVER);
+	sim_note_fault(0);
+	sim_start_node(node);
+}
+
+void sim_live_with_readings(void)
+{
+	settle(HWT_S(60), put_and_have_read_again);
+	sim_network.trip_ns = HWT_US(50) << sim_random(8);
+	sim_settings.most_late_ns = HWT_S(1);
+	sim_start_workers(1, 8);
+	for (unsigned life = 0; life < 20; life++) {
+		sim_sleep(sim_some_time(sim_lease_ns));
+		start_again(&nodes[0]);
+	}
+	sim_come_to_the_end();
+}
+
+/*
  * Somebody edits the tables.  Nothing need run after that, but no process crashes, and each stops when it has to.
  */
 static void damage(enum table table, int columns)

@@ -141,6 +141,7 @@ void sim_live_beside_an_old_snapshot(void);
 void sim_live_beside_one_that_cannot_begin(void);
 void sim_live_with_a_herd(void);
 void sim_live_with_moves(void);
+void sim_live_with_readings(void);
 void sim_live_beside_a_lock(void);
 void sim_live_with_damaged_rows(void);
 
@@ -210,10 +211,11 @@ void sim_use_once(struct node *node);
 void sim_replace(struct node *node, const struct item *item);                              /* which runs */
 bool sim_put_child(struct node *node, unsigned parent, void *connection, unsigned *child); /* in a transaction */
 
-/* In inside.c: what a process has of a timeout that it has begun. */
+/* In inside.c: what a process has of a timeout that it has begun, and more of its inside. */
 int64_t sim_queued_ns(const struct node *node, int64_t id); /* since when it waits for a thread; 0: it does not */
 bool sim_waits_here(const struct node *node, int64_t id);   /* it is begun, and has not started */
 void sim_count_inside(struct node *node);
+void sim_read_again(struct node *node); /* asks for a reading of all that it holds */
 
 /* In judge.c. */
 const struct version *sim_committed(const struct row *row);
