@@ -43,7 +43,7 @@ SIM_WRAPS := pthread_create pthread_join pthread_setname_np pthread_mutex_lock p
 	pthread_cond_wait pthread_cond_timedwait pthread_cond_signal pthread_cond_broadcast sched_yield syscall \
 	clock_gettime clock_nanosleep timerfd_create timerfd_settime poll close \
 	hwt_mem_zeroed hwt_mem_block hwt_mem_free hwt_mem_give_back
-SIM_PARTS := $(patsubst test/%.c,$(BUILD)/sim/test/%.o,$(wildcard test/sim/*.c) $(CHECKER))
+SIM_PARTS := $(patsubst test/%.c,$(BUILD)/sim/test/%.o,$(wildcard test/sim/*.c test/frame/*.c) $(CHECKER))
 
 $(BUILD)/sim/%.o: src/%.c test/sim/points.h
 	@mkdir -p $(@D)
@@ -51,7 +51,7 @@ $(BUILD)/sim/%.o: src/%.c test/sim/points.h
 
 $(BUILD)/sim/test/%.o: test/%.c
 	@mkdir -p $(@D)
-	$(QCC) $(ALL_CPPFLAGS) -Itest $(GNU) -DHWT_TEST -DHWT_NO_COUNTER $(ALL_CFLAGS) -c -o $@ $<
+	$(QCC) $(ALL_CPPFLAGS) -Itest -Itest/sim $(GNU) -DHWT_TEST -DHWT_NO_COUNTER $(ALL_CFLAGS) -c -o $@ $<
 
 # Sanitizers do not know its actors, and test/sim/points.h needs a <stdatomic.h> that brings no other header, as gcc's.
 SIM := $(if $(SAN)$(findstring clang,$(shell $(CC) --version 2>/dev/null)),,$(filter-out $(LEFT_OUT:%=$(BUILD)/test/%),$(BUILD)/test/sim))

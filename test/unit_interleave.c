@@ -11,7 +11,7 @@
  * What the order of memory accesses adds to the order of steps is for ThreadSanitizer, not for this.
  */
 #include "check/check.h"
-#include "sim/coroutine.h"
+#include "frame/coroutine.h"
 #include "unit.h"
 
 #include <limits.h>

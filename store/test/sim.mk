@@ -5,7 +5,8 @@ STORE_SIM_WRAPS := pthread_create pthread_join pthread_mutex_lock pthread_mutex_
 	pthread_cond_signal pthread_cond_broadcast getpid kill clock_gettime nanosleep pipe2 timerfd_create timerfd_settime close read write \
 	ppoll hwts_random
 STORE_SIM_SRC := $(wildcard store/src/core/*.c)
-STORE_SIM_PARTS := $(patsubst store/test/sim/%.c,$(BUILD)/store-sim/test/%.o,$(wildcard store/test/sim/*.c))
+STORE_SIM_PARTS := $(patsubst store/test/sim/%.c,$(BUILD)/store-sim/test/%.o,$(wildcard store/test/sim/*.c)) \
+	$(patsubst test/frame/%.c,$(BUILD)/store-sim/frame/%.o,$(wildcard test/frame/*.c))
 STORE_SIM_CPPFLAGS := -Istore/include -Istore/src -DHWT_STORE_POSTGRES -DHWT_TEST \
 	$(if $(ZONES),-DHWT_STORE_ZONES $(shell $(PKG_CONFIG) --cflags $(ZONES) 2>/dev/null | sed 's/-I/-isystem /g'))
 
@@ -16,7 +17,11 @@ $(BUILD)/store-sim/%.o: store/src/%.c store/test/sim/own.h
 
 $(BUILD)/store-sim/test/%.o: store/test/sim/%.c
 	@mkdir -p $(@D)
-	$(QCC) $(ALL_CPPFLAGS) $(STORE_SIM_CPPFLAGS) -Itest $(GNU) $(ALL_CFLAGS) -c -o $@ $<
+	$(QCC) $(ALL_CPPFLAGS) $(STORE_SIM_CPPFLAGS) -Itest -Istore/test/sim $(GNU) $(ALL_CFLAGS) -c -o $@ $<
+
+$(BUILD)/store-sim/frame/%.o: test/frame/%.c
+	@mkdir -p $(@D)
+	$(QCC) $(ALL_CPPFLAGS) $(STORE_SIM_CPPFLAGS) -Itest -Istore/test/sim $(GNU) $(ALL_CFLAGS) -c -o $@ $<
 
 # Sanitizers do not know its actors.
 STORE_SIM := $(if $(SAN),,$(if $(STORE),$(BUILD)/test/store_sim))

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* In place of clocks and descriptors; sim.h.  The linker leads the library's calls here. */
 #include "sim/sim.h"
-#include "sim/wrap.h"
+#include "frame/wrap.h"
 #include "base/sleeper.h"
 
 #include <errno.h>

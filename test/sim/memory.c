@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* In place of the library's memory, threads and descriptors that the system may refuse; sim.h. */
 #include "sim/sim.h"
-#include "sim/wrap.h"
+#include "frame/wrap.h"
 #include "base/mem.h"
 
 #include <malloc.h>

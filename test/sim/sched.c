@@ -1,78 +1,29 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Actors and simulated time; sim.h. */
-#include "sim/sim.h"
-#include "sim/coroutine.h"
-#include "base/counter.h"
-#include "base/thread.h"
-#include "lane/lane.h"
-#include "timer/timer.h"
+/* Which thread goes on, and when one loses its processor; sim.h. */
+#include "sim.h"
 #include "tunables.h"
 
 #include <errno.h>
-#include <signal.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
-#define ACTORS_MAX 32
 #define STEP_NS 5
-#define START HWT_S(1000)
 #define HOLDS 200 /* in a life */
 #define NAMED 3   /* at an HWT_POINT a turn ends 2^3 times as often */
 #define KINDS 16  /* of HWT_POINTs */
 #define STEPS_MAX UINT64_C(400000000)
 #define SPINS_MAX 1000000 /* in a row while nobody gets on */
 
-/* What a thread has for itself; the library's four variables. */
-struct own {
-	struct hwt_home home;
-	struct hwt_reading reading;
-	struct hwt_current_task *task;
-	uint32_t number;
-	int error;
-};
-
-struct sim_actor {
-	struct coroutine coroutine;
-	struct own own;
-	char name[32];
-	uint32_t id; /* no other thread of the life has had it */
-	void *(*act)(void *arg);
-	void *arg, *result;
-	uint64_t plan;
-
-	enum { READY, SPINS, WAITS, FINISHED, JOINED } state;
-	bool is_held;     /* it has lost its processor */
-	const void *on;   /* which it waits for */
-	int64_t until_ns; /* how long */
-	const char *where;
-};
-
-static struct sim_actor actors[ACTORS_MAX], *current;
-static unsigned actor_count, started, spins, holds;
-static uint64_t seed, state, steps, turns, broadcasts;
+static unsigned started, spins, holds;
+static uint64_t seed, steps, turns, broadcasts;
 static bool is_frozen;
 static struct sim_report *report; /* in memory that the parent sees */
 static uint64_t switch_mask;      /* an actor goes on if the bits of a random number there are not all zero */
 static unsigned hold_bits;        /* one of so many turns, to the power of 2, ends in being held up */
 static unsigned focus;            /* the kind of points at which it does more often */
-static int64_t now_ns, held_ns;
-int64_t sim_alarm_ns = INT64_MAX;
-
-/* xorshift64 */
-static uint64_t draw(void)
-{
-	state ^= state << 13;
-	state ^= state >> 7;
-	state ^= state << 17;
-	return state;
-}
-
-uint64_t sim_random(uint64_t below)
-{
-	return (draw() >> 11) % below;
-}
+static int64_t held_ns;
+int64_t sim_alarm_ns = SIM_NEVER;
 
 static uint64_t mixed(uint64_t number)
 {
@@ -83,21 +34,21 @@ static uint64_t mixed(uint64_t number)
 
 uint64_t sim_plan_begin(uint64_t what, uint64_t number)
 {
-	uint64_t before = current->plan;
+	uint64_t before = sim_current->mine.plan;
 
-	current->plan = mixed(mixed(mixed(seed) + what) + number);
+	sim_current->mine.plan = mixed(mixed(mixed(seed) + what) + number);
 	return before;
 }
 
 void sim_plan_end(uint64_t before)
 {
-	current->plan = before;
+	sim_current->mine.plan = before;
 }
 
 uint64_t sim_plan(uint64_t below)
 {
-	current->plan += UINT64_C(0x9e3779b97f4a7c15);
-	return (mixed(current->plan) >> 11) % below;
+	sim_current->mine.plan += UINT64_C(0x9e3779b97f4a7c15);
+	return (mixed(sim_current->mine.plan) >> 11) % below;
 }
 
 uint64_t sim_steps(void)
@@ -112,12 +63,12 @@ uint64_t sim_broadcasts(void)
 
 uint32_t sim_self(void)
 {
-	return current->id;
+	return sim_current->mine.id;
 }
 
 const char *sim_name(void)
 {
-	return current->name;
+	return sim_current->name;
 }
 
 bool sim_may_call(uint64_t number)
@@ -131,11 +82,12 @@ bool sim_may_call(uint64_t number)
 
 bool sim_others_wait(void)
 {
-	for (unsigned i = 0; i < actor_count; i++) {
-		const struct sim_actor *actor = &actors[i];
+	for (unsigned i = 0; i < sim_actor_count; i++) {
+		const struct sim_actor *actor = sim_actors[i];
 
-		if (actor != current && actor->state != FINISHED && actor->state != JOINED &&
-		    (actor->state != WAITS || actor->is_held || actor->until_ns <= now_ns || actor->on == NULL))
+		if (actor != sim_current && actor->state != SIM_FINISHED &&
+		    (actor->state != SIM_WAITS || actor->mine.is_held || actor->until_ns <= sim_now() ||
+		     actor->on == NULL))
 			return false;
 	}
 	return true;
@@ -149,11 +101,6 @@ bool sim_freeze(bool freeze)
 	return before;
 }
 
-int64_t sim_now(void)
-{
-	return now_ns;
-}
-
 int64_t sim_held(void)
 {
 	return held_ns;
@@ -161,11 +108,11 @@ int64_t sim_held(void)
 
 static void tell_actor(const struct sim_actor *actor)
 {
-	static const char *const states[] = { "may go on", "spins", "waits" };
+	static const char *const states[] = { "may go on", "spins", "waits" }; /* in the order of frame.h */
 
-	if (actor->state < FINISHED)
-		fprintf(stderr, "# %s %s at %s\n", actor->name, actor->is_held ? "is held up" : states[actor->state],
-			actor->where);
+	if (actor->state < SIM_FINISHED)
+		fprintf(stderr, "# %s %s at %s\n", actor->name,
+			actor->mine.is_held ? "is held up" : states[actor->state], actor->where);
 }
 
 _Noreturn void sim_fail(const char *file, int line, const char *what)
@@ -176,98 +123,95 @@ _Noreturn void sim_fail(const char *file, int line, const char *what)
 	(void)snprintf(report->what, sizeof(report->what), "%s:%d: %s", file, line, what);
 	if (!report->is_quiet) {
 		fprintf(stderr, "%s\n", report->what);
-		sim_tell_story(steps, START);
-		for (unsigned a = 0; a < actor_count; a++)
-			tell_actor(&actors[a]);
+		sim_tell_story(steps, SIM_START);
+		for (unsigned a = 0; a < sim_actor_count; a++)
+			tell_actor(sim_actors[a]);
 	}
 	_exit(1);
 }
 
-static void crash(int number)
+_Noreturn void sim_has_crashed(void)
 {
-	(void)number;
 	sim_fail("the library", 0, "has crashed");
 }
 
-/* Whose time has come may go on. */
-static unsigned find_ready(struct sim_actor **ready, int64_t *next_ns, bool *one_spins)
+static bool let_spinning_go_on(void)
 {
-	unsigned count = 0;
+	bool one_spins = false;
 
-	*next_ns = sim_alarm_ns;
-	*one_spins = false;
-	for (struct sim_actor *actor = actors; actor < actors + actor_count; actor++) {
-		if (actor->state == WAITS && actor->until_ns <= now_ns) {
-			actor->state = READY;
-			actor->is_held = false;
+	for (unsigned i = 0; i < sim_actor_count; i++)
+		if (sim_actors[i]->state == SIM_SPINS) {
+			sim_actors[i]->state = SIM_READY;
+			one_spins = true;
 		}
-		if (actor->state == READY)
-			ready[count++] = actor;
-		else if (actor->state == WAITS && actor->until_ns < *next_ns)
-			*next_ns = actor->until_ns;
-		*one_spins = *one_spins || actor->state == SPINS;
-	}
-	return count;
-}
-
-static void let_spinning_go_on(void)
-{
-	for (unsigned i = 0; i < actor_count; i++)
-		if (actors[i].state == SPINS)
-			actors[i].state = READY;
+	return one_spins;
 }
 
 static void move_time(int64_t to_ns)
 {
-	if (to_ns > now_ns)
-		now_ns = to_ns;
-	if (now_ns >= sim_alarm_ns)
+	if (to_ns > sim_now())
+		sim_set_now(to_ns);
+	if (sim_now() >= sim_alarm_ns)
 		sim_alarm();
 }
 
-static struct sim_actor *choose(void)
+void sim_pass_time(int64_t next_ns)
 {
-	struct sim_actor *ready[ACTORS_MAX];
-	unsigned count;
-	int64_t next_ns;
-	bool one_spins;
-
-	while ((count = find_ready(ready, &next_ns, &one_spins)) == 0) {
-		if (one_spins) {
-			if (++spins > SPINS_MAX)
-				sim_fail("the library", 0, "spins for ever");
-			let_spinning_go_on();
-			if (next_ns > now_ns + 1000)
-				next_ns = now_ns + 1000;
-		} else if (next_ns == INT64_MAX) {
-			sim_fail("the library", 0, "deadlock: all wait, and nothing will come");
-		}
-		move_time(next_ns);
+	if (sim_alarm_ns < next_ns)
+		next_ns = sim_alarm_ns;
+	if (let_spinning_go_on()) {
+		if (++spins > SPINS_MAX)
+			sim_fail("the library", 0, "spins for ever");
+		if (next_ns > sim_now() + 1000)
+			next_ns = sim_now() + 1000;
+	} else if (next_ns == SIM_NEVER) {
+		sim_fail("the library", 0, "deadlock: all wait, and nothing will come");
 	}
-	return ready[count == 1 ? 0 : sim_random(count)];
+	move_time(next_ns);
 }
 
-/* Lets another one go on, or this one; comes back when it is this one's turn. */
-static void switch_actor(void)
+/* An actor that spins counts as none that can go on, until nobody else can. */
+bool sim_can_go_on(const struct sim_actor *actor)
 {
-	struct sim_actor *from = current, *to = choose();
-
-	if (to == from)
-		return;
-	from->own = (struct own){ hwt_home, hwt_reading, hwt_current_task, hwt_own_number, errno };
-	current = to;
-	hwt_home = to->own.home;
-	hwt_reading = to->own.reading;
-	hwt_current_task = to->own.task;
-	hwt_own_number = to->own.number;
-	errno = to->own.error;
-	coroutine_switch(&from->coroutine, &to->coroutine);
+	(void)actor;
+	return true;
 }
 
-static void note(const char *where)
+bool sim_is_left(const struct sim_actor *actor)
 {
-	current->where = where;
-	sim_remember(steps, current->name, where, now_ns);
+	(void)actor;
+	return false;
+}
+
+void sim_leave(struct sim_actor *actor)
+{
+	actor->mine.home = hwt_home;
+	actor->mine.reading = hwt_reading;
+	actor->mine.task = hwt_current_task;
+	actor->mine.number = hwt_own_number;
+	actor->mine.error = errno;
+}
+
+void sim_enter(struct sim_actor *actor)
+{
+	hwt_home = actor->mine.home;
+	hwt_reading = actor->mine.reading;
+	hwt_current_task = actor->mine.task;
+	hwt_own_number = actor->mine.number;
+	errno = actor->mine.error;
+}
+
+int64_t sim_mono_ahead(void)
+{
+	return 0;
+}
+
+void sim_note(const char *where, bool waits)
+{
+	if (waits)
+		(void)let_spinning_go_on();
+	sim_current->where = where;
+	sim_remember(steps, sim_current->name, where, sim_now());
 	if (++steps > STEPS_MAX)
 		sim_fail("the library", 0, "does not come to an end");
 }
@@ -275,7 +219,7 @@ static void note(const char *where)
 /* The end of a turn: perhaps this actor loses its processor. */
 static __attribute__((noinline)) void end_turn(unsigned bits)
 {
-	let_spinning_go_on();
+	(void)let_spinning_go_on();
 	spins = 0;
 	if (sim_has(report->no_turns, turns++))
 		return;
@@ -284,37 +228,38 @@ static __attribute__((noinline)) void end_turn(unsigned bits)
 
 		holds--;
 		held_ns += hold_ns;
-		current->state = WAITS;
-		current->is_held = true;
-		current->on = NULL;
-		current->until_ns = now_ns + hold_ns;
+		sim_current->state = SIM_WAITS;
+		sim_current->mine.is_held = true;
+		sim_current->on = NULL;
+		sim_current->until_ns = sim_now() + hold_ns;
 	}
-	switch_actor();
+	sim_give_turn();
+	sim_current->mine.is_held = false;
 }
 
 static void step(const char *where, bool ends, unsigned bits)
 {
-	if (current == NULL || is_frozen)
+	if (sim_current == NULL || is_frozen)
 		return;
-	note(where);
-	move_time(now_ns + STEP_NS);
+	sim_note(where, false);
+	move_time(sim_now() + STEP_NS);
 	if (ends)
 		end_turn(bits);
 }
 
 void sim_point(const char *where)
 {
-	step(where, ((draw() >> 11) & switch_mask) == 0, hold_bits);
+	step(where, ((sim_draw() >> 11) & switch_mask) == 0, hold_bits);
 }
 
 void sim_give_way(const char *where)
 {
-	if (current == NULL || is_frozen)
+	if (sim_current == NULL || is_frozen)
 		return;
-	note(where);
-	move_time(now_ns + STEP_NS);
-	current->state = SPINS;
-	switch_actor();
+	sim_note(where, false);
+	move_time(sim_now() + STEP_NS);
+	sim_current->state = SIM_SPINS;
+	sim_give_turn();
 }
 
 /* Points whose names begin alike are of one kind. */
@@ -336,151 +281,47 @@ static void at_named_point(const char *where)
 	else if (kind_of(where) == focus)
 		step(where, sim_random(2) == 0, 1);
 	else
-		step(where, ((draw() >> 11) & switch_mask >> NAMED) == 0, hold_bits);
-}
-
-bool sim_wait(const char *where, const void *on, int64_t until_ns)
-{
-	note(where);
-	let_spinning_go_on();
-	current->state = WAITS;
-	current->on = on;
-	current->until_ns = until_ns;
-	switch_actor();
-	return current->on == NULL && on != NULL;
-}
-
-void sim_sleep(int64_t ns)
-{
-	(void)sim_wait("sleeps", NULL, now_ns + ns);
-}
-
-static void wake(struct sim_actor *actor)
-{
-	actor->state = READY;
-	actor->on = NULL;
-}
-
-void sim_wake_all(const void *on)
-{
-	for (unsigned i = 0; i < actor_count; i++)
-		if (actors[i].state == WAITS && actors[i].on == on)
-			wake(&actors[i]);
-}
-
-void sim_wake_one(const void *on)
-{
-	struct sim_actor *waiting[ACTORS_MAX];
-	unsigned count = 0;
-
-	for (unsigned i = 0; i < actor_count; i++)
-		if (actors[i].state == WAITS && actors[i].on == on)
-			waiting[count++] = &actors[i];
-	if (count > 0)
-		wake(waiting[sim_random(count)]);
-}
-
-static void actor_main(void)
-{
-	current->result = current->act(current->arg);
-	current->state = FINISHED;
-	sim_wake_all(current);
-	let_spinning_go_on();
-	switch_actor();
-	abort();
-}
-
-/* The place of a thread that has been joined, or another one. */
-static struct sim_actor *new_actor(void)
-{
-	for (unsigned i = 1; i < actor_count; i++)
-		if (actors[i].state == JOINED)
-			return &actors[i];
-	if (actor_count == ACTORS_MAX)
-		abort();
-	return &actors[actor_count++];
+		step(where, ((sim_draw() >> 11) & switch_mask >> NAMED) == 0, hold_bits);
 }
 
 struct sim_actor *sim_start(const char *name, void *(*act)(void *), void *arg)
 {
-	struct sim_actor *actor = new_actor();
-	char *stack = actor->coroutine.stack;
+	struct sim_actor *actor = sim_spawn(name, act, arg);
 
-	*actor = (struct sim_actor){ .coroutine = { .main = actor_main, .stack = stack },
-				     .id = ++started,
-				     .act = act,
-				     .arg = arg,
-				     .state = READY,
-				     .where = "its beginning" };
-	(void)snprintf(actor->name, sizeof(actor->name), "%s", name);
+	actor->mine.id = ++started;
 	sim_point("starts another");
 	return actor;
 }
 
-void *sim_join(struct sim_actor *actor)
-{
-	void *result;
-
-	while (actor->state != FINISHED)
-		(void)sim_wait("join", actor, INT64_MAX);
-	result = actor->result;
-	actor->state = JOINED;
-	return result;
-}
-
 void sim_call_me(const char *name)
 {
-	(void)snprintf(current->name, sizeof(current->name), "%s", name);
+	(void)snprintf(sim_current->name, sizeof(sim_current->name), "%s", name);
 }
 
 /* Of the seed are also how often actors change and how often they are held up. */
-static void begin(void)
+void sim_begin(uint64_t number)
 {
-	state = mixed(seed + 1) | 1;
-	now_ns = START;
-	actor_count = 1;
-	current = &actors[0];
+	seed = number;
+	sim_draw_from(mixed(seed + 1) | 1);
 	sim_call_me("main");
 	switch_mask = (UINT64_C(1) << sim_random(8)) - 1;
 	hold_bits = (unsigned)sim_random(6);
 	holds = HOLDS;
 	focus = (unsigned)sim_random(KINDS);
+	atomic_store(&hwt_test_point, at_named_point);
 }
 
-static void end(void)
+void sim_end(void)
 {
-	for (unsigned i = 1; i < actor_count; i++)
-		if (actors[i].state < FINISHED)
-			sim_fail(actors[i].name, 0, "has not finished");
+	for (unsigned i = 1; i < sim_actor_count; i++)
+		if (sim_actors[i]->state < SIM_FINISHED)
+			sim_fail(sim_actors[i]->name, 0, "has not finished");
 	report->steps = steps;
 	report->turns = turns;
 }
 
-static _Noreturn void live(void (*scenario)(void))
-{
-	static const int signals[] = { SIGABRT, SIGSEGV, SIGBUS, SIGFPE, SIGILL };
-
-	for (size_t i = 0; i < sizeof(signals) / sizeof(signals[0]); i++)
-		(void)signal(signals[i], crash);
-	begin();
-	atomic_store(&hwt_test_point, at_named_point);
-	scenario();
-	end();
-	_exit(0);
-}
-
 bool sim_run(void (*scenario)(void), uint64_t number, struct sim_report *into)
 {
-	int status = 1;
-	pid_t child;
-
 	report = into;
-	seed = number;
-	(void)fflush(NULL);
-	child = fork();
-	if (child == 0)
-		live(scenario);
-	if (child < 0 || waitpid(child, &status, 0) != child)
-		abort();
-	return status == 0;
+	return sim_run_apart(scenario, number);
 }

@@ -4,17 +4,18 @@
  *
  * Structure
  *
- *   sched.c    actors, which are coroutines, and simulated time.  Each atomic access (points.h), HWT_POINT, lock, wait,
- *              reading of the clock, allocation and system call of the library is a point.  There the seed may let
- *              another actor go on, or hold this one up for a while, as a thread that loses its processor.
- *   system.c   in place of threads, mutexes and conditions (the linker's --wrap).
+ *   test/frame  actors, which are coroutines, simulated time, mutexes and seeds: frame.h.
+ *   sched.c    what happens at a point.  Each atomic access (points.h), HWT_POINT, lock, wait, reading of the clock,
+ *              allocation and system call of the library is one.  There the seed may let another actor go on, or hold
+ *              this one up for a while, as a thread that loses its processor.
+ *   system.c   in place of threads (the linker's --wrap).
  *   kernel.c   in place of clocks, timerfd, poll and epoll.
  *   memory.c   in place of memory: counts blocks, and fills what is freed with junk.
  *   story.c    what happened, in words.
  *   shrink.c   makes the story of a seed that fails shorter.
  *   world.h    the timer, its timeouts, what is known of them, and actors that make all public calls.
  *   scenes.c   lives that chance would not lead.
- *   main.c     runs seeds; seeds.h is the table of those that once failed.
+ *   main.c     the tests, and the table of seeds that once failed.
  *
  *   Time goes on by some nanoseconds with each step, and when all actors wait, to the next moment for which one waits.
  *   An actor that spins waits until another one has gone on.  If none can go on, that is a deadlock.
@@ -27,20 +28,14 @@
  *
  * What it does not see: orders of memory accesses other than those of the program, real signals and forks.
  *
- *   HWT_SEED          the first seed
- *   HWT_SIM_SEEDS     how many seeds a scenario runs, beside those of the table; otherwise HWT_SCALE, in percent
- *   HWT_SIM_SECONDS   instead: for how long
- *   HWT_SIM_TURNS     how many turns a failure tells
+ *   HWT_SIM_TURNS     how many turns a failure tells; frame.h has the other variables
  */
 #ifndef HWT_SIM_H
 #define HWT_SIM_H
 
+#include "frame/frame.h"
+
 #include <hwt.h>
-
-#include <stdbool.h>
-#include <stdint.h>
-
-struct sim_actor;
 
 #define SIM_SET 65536 /* of so many calls, and ends of turns, some may be left out */
 
@@ -61,27 +56,14 @@ static inline bool sim_has(const uint64_t *set, uint64_t number)
 
 /* The program's threads. */
 struct sim_actor *sim_start(const char *name, void *(*act)(void *), void *arg);
-void *sim_join(struct sim_actor *actor);
 void sim_call_me(const char *name);
-
-/* A place where the seed may let another actor go on.  `where` lives as long as the program. */
-void sim_point(const char *where);
 
 /* From now on HWT_POINTs whose names begin so are where actors lose their processor most.  Otherwise the seed says. */
 void sim_look_at(const char *kind);
 
-/* Waits for a wake of `on` until a time; false if that has come.  NULL: nobody wakes.  INT64_MAX: without end. */
-bool sim_wait(const char *where, const void *on, int64_t until_ns);
-void sim_sleep(int64_t ns);
-
-/* Wakes one that waits for `on`, or all. */
-void sim_wake_one(const void *on);
-void sim_wake_all(const void *on);
-
 /* Gives way as one that spins. */
 void sim_give_way(const char *where);
 
-int64_t sim_now(void); /* CLOCK_MONOTONIC */
 #define SIM_HOLD_MAX_NS (INT64_C(1) << 24)
 
 int64_t sim_held(void); /* for how long actors have been held up, all together, those that are included */
@@ -90,8 +72,7 @@ uint64_t sim_broadcasts(void); /* by ends of tasks, to those that wait for one *
 uint32_t sim_self(void);       /* the number of the running actor */
 const char *sim_name(void);
 
-/* A number of the schedule; and one of the plan, which depends on what was begun and on how many were drawn since. */
-uint64_t sim_random(uint64_t below);
+/* A number of the plan, which depends on what was begun and on how many were drawn since; sim_random is the schedule's. */
 uint64_t sim_plan(uint64_t below);
 uint64_t sim_plan_begin(uint64_t what, uint64_t number);
 void sim_plan_end(uint64_t before); /* what sim_plan_begin has returned */

@@ -3,29 +3,8 @@
 #include "test.h"
 #include "world.h"
 
-#include <time.h>
-
-static unsigned number_in(const char *name, unsigned otherwise)
-{
-	const char *wish = getenv(name);
-
-	return wish ? (unsigned)strtoul(wish, NULL, 0) : otherwise;
-}
-
-static int64_t real_ns(void)
-{
-	struct timespec now;
-
-	(void)timespec_get(&now, TIME_UTC);
-	return HWT_S((int64_t)now.tv_sec) + now.tv_nsec;
-}
-
 /* Seeds that once failed, and what they found.  Each run begins with them. */
-static const struct {
-	void (*scenario)(void);
-	uint64_t seed;
-	const char *found;
-} known[] = {
+static const struct sim_known known[] = {
 	{ sim_live, 1000033, "the judge missed the row of one whose putter had died before it was told the id" },
 	{ sim_live, 1795678247011, "threads that were connected, and could do no more, called each other without end" },
 	{ sim_live, 1795684831453393, "a run under an epoch that had passed lost its count: one more than the cap" },
@@ -39,11 +18,7 @@ static const struct {
  * Seeds that fail today, and what they find.  HWT_SIM_OPEN=1 runs them alone.  One that is silent has been mended: it
  * moves to the table above, and its scenario to the tests.
  */
-static const struct {
-	void (*scenario)(void);
-	uint64_t seed;
-	const char *found;
-} open_seeds[] = {
+static const struct sim_known open_seeds[] = {
 	{ sim_live_beside_one_that_stands_still, 1,
 	  "a worker that stands still in the answer to a begin keeps its shards" },
 	{ sim_live_beside_users_that_lock, 1,
@@ -59,7 +34,7 @@ static int run_open_seeds(void)
 
 	(void)setenv("HWT_SIM_LINES", "0", false);
 	for (size_t i = 0; i < HWTS_COUNT(open_seeds); i++) {
-		bool passed = sim_run(open_seeds[i].scenario, open_seeds[i].seed);
+		bool passed = sim_run_seed(open_seeds[i].scenario, open_seeds[i].seed);
 
 		printf("# %s: %s\n", passed ? "mended" : "open", open_seeds[i].found);
 		mended += passed;
@@ -67,38 +42,20 @@ static int run_open_seeds(void)
 	return mended > 0;
 }
 
-/* Runs the seeds of the table and so many others: HWT_SCALE in percent, as the stress tests have it. */
-static void run_seeds(void (*scenario)(void), unsigned others)
+void sim_say_sum(unsigned seeds, uint64_t first, double seconds)
 {
-	const char *wish = getenv("HWT_SEED");
-	int64_t begin_ns = real_ns(), end_ns = begin_ns + HWT_S((int64_t)number_in("HWT_SIM_SECONDS", 0));
-	uint64_t drawn = end_ns > begin_ns ? (uint64_t)begin_ns / 1000
-					   : 1000000; /* a gate tries what it tried before */
-	uint64_t seed = wish ? strtoull(wish, NULL, 0) : drawn;
-	unsigned scaled = 1 + others * number_in("HWT_SCALE", 100) / 100, run = 0;
-	unsigned count = end_ns > begin_ns ? UINT32_MAX : number_in("HWT_SIM_SEEDS", scaled);
-	bool passed = true;
-	double seconds;
-
-	if (sim_sum)
-		*sim_sum = (struct sim_sum){ 0 };
-	for (size_t i = 0; i < HWTS_COUNT(known) && passed; i++)
-		passed = known[i].scenario != scenario || sim_run(scenario, known[i].seed);
-	for (; run < count && passed && (run == 0 || end_ns == begin_ns || real_ns() < end_ns); run++)
-		passed = sim_run(scenario, seed + run);
-	CHECK(passed);
-	seconds = (double)(real_ns() - begin_ns) / 1e9;
 	printf("# %u seeds from %" PRIu64 " on: %" PRIu64 " puts, %" PRIu64 " runs, %" PRIu64 " exchanges, %" PRIu64
 	       " faults; %.1f days in %.1f s, %.2f million choices a second\n",
-	       run, seed, sim_sum->puts, sim_sum->runs, sim_sum->exchanges, sim_sum->faults,
+	       seeds, first, sim_sum->puts, sim_sum->runs, sim_sum->exchanges, sim_sum->faults,
 	       (double)sim_sum->lived_ns / 86400e9, seconds, (double)sim_sum->steps / seconds / 1e6);
+	*sim_sum = (struct sim_sum){ 0 };
 }
 
 /* A test: what it says, the world in which it must be so, and how many seeds. */
 #define SCENE(name, scenario, others)                                                                                  \
 	TEST(name)                                                                                                     \
 	{                                                                                                              \
-		run_seeds(scenario, others);                                                                           \
+		CHECK(sim_run_seeds(scenario, others, known, HWTS_COUNT(known)));                                      \
 	}
 
 SCENE(processes_share_timeouts_whatever_befalls_them, sim_live, 25)

@@ -4,8 +4,9 @@
  *
  * Structure
  *
- *   sched.c       actors, which are coroutines and belong to processes, and simulated time
- *   system.c      in place of threads, locks, clocks, pipes and poll (the linker's --wrap)
+ *   test/frame    actors, which are coroutines, simulated time, mutexes and seeds: frame.h
+ *   sched.c       what processes do to their threads, and the story
+ *   system.c      in place of threads, clocks, pipes and poll (the linker's --wrap)
  *   timer.c       in place of libhwt
  *   tables.c      tables in memory: transactions, versions, locks, what a crash forgets
  *   statements*.c the statements of sql.h over these tables
@@ -38,25 +39,17 @@
  *
  *   Each seed runs in a process of its own, so it comes again.  One that fails tells its story.
  *
- *   HWT_SEED          the first seed
- *   HWT_SIM_SEEDS     how many seeds a scenario runs, beside those of the table; otherwise HWT_SCALE, in percent
- *   HWT_SIM_SECONDS   instead: for how long
- *   HWT_SIM_LINES     how many lines of its story a failure tells
+ *   HWT_SIM_LINES     how many lines of its story a failure tells; frame.h has the other variables
  *   HWT_SIM_VERBOSE   tells the whole story at once
  *   HWT_SIM_OPEN      runs the seeds that are known to fail
  */
 #ifndef HWTS_SIM_H
 #define HWTS_SIM_H
 
+#include "frame/frame.h"
 #include "../inside.h"
 
-#include <stdbool.h>
-#include <stdint.h>
-
-#define SIM_NEVER INT64_MAX
 #define SIM_PROCESSES 8
-
-struct sim_actor;
 
 /* A process on a machine of its own.  Its number is its pid; each start has another. */
 struct sim_process {
@@ -76,18 +69,8 @@ struct sim_process {
 /* Actors */
 
 struct sim_actor *sim_start(struct sim_process *process, const char *name, void *(*act)(void *), void *arg);
-void *sim_join(struct sim_actor *actor);
 void sim_detach(struct sim_actor *actor); /* nobody will join it */
 struct sim_process *sim_me(void);         /* NULL: no process, but the world */
-
-/* A place where the seed may let another actor go on.  `where` lives as long as the program. */
-void sim_point(const char *where);
-
-/* Waits for a wake of `on` until a time; false if that has come.  NULL: nobody wakes. */
-bool sim_wait(const char *where, const void *on, int64_t until_ns);
-void sim_sleep(int64_t ns);
-void sim_wake_one(const void *on);
-void sim_wake_all(const void *on);
 
 /* In between an actor goes on though its process is stopped or dead; one that is dead ends with the last leave. */
 void sim_enter_server(void);
@@ -100,8 +83,6 @@ void sim_stop(struct sim_process *process);
 void sim_continue(struct sim_process *process);
 void sim_shift_waits(struct sim_process *process, int64_t ns); /* its clock stood still for so long */
 
-int64_t sim_now(void);
-uint64_t sim_random(uint64_t below);
 bool sim_hit(unsigned one_of);
 int64_t sim_some_time(int64_t max_ns); /* as likely short as long */
 
@@ -110,13 +91,12 @@ __attribute__((format(printf, 1, 2))) void sim_tell(const char *format, ...);
 __attribute__((format(printf, 3, 4))) _Noreturn void sim_fail(const char *file, int line, const char *format, ...);
 #define SIM_CHECK(condition) ((condition) ? (void)0 : sim_fail(__FILE__, __LINE__, "%s", #condition))
 
-/* Runs a seed in a process of its own; false: it failed. */
+/* What the seeds of a scenario did. */
 struct sim_sum {
 	uint64_t steps, puts, runs, exchanges, faults;
 	int64_t lived_ns;
 };
 extern struct sim_sum *sim_sum;
-bool sim_run(void (*scenario)(void), uint64_t seed);
 
 /* In system.c: the most steps of the store between a lock and its unlock, since the last call. */
 uint64_t sim_most_locked(void);

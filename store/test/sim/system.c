@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* In place of threads, locks, clocks and descriptors; sim.h.  The linker leads the store's calls here. */
+/* In place of threads, clocks and descriptors; sim.h.  The linker leads the store's calls here. */
 #include "sim.h"
+#include "frame/wrap.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -8,10 +9,6 @@
 #include <stdlib.h>
 #include <sys/timerfd.h>
 
-#define WRAP(type, name, ...)                                                                                          \
-	type __real_##name(__VA_ARGS__);                                                                               \
-	type __wrap_##name(__VA_ARGS__);                                                                               \
-	type __wrap_##name(__VA_ARGS__)
 #define FIRST_FD 1000
 
 /*
@@ -23,15 +20,6 @@ WRAP(int, pthread_create, pthread_t *thread, const pthread_attr_t *attr, void *(
 	(void)attr;
 	*thread = (pthread_t)sim_start(sim_me(), "a thread", run, arg);
 	sim_point("pthread_create");
-	return 0;
-}
-
-WRAP(int, pthread_join, pthread_t thread, void **result)
-{
-	void *returned = sim_join((struct sim_actor *)thread);
-
-	if (result)
-		*result = returned;
 	return 0;
 }
 
@@ -77,65 +65,12 @@ uint64_t sim_most_locked(void)
 	return most;
 }
 
-/* A mutex is its first word: 1 while it is locked, as in glibc.  A condition is its address. */
-static int *word_of(pthread_mutex_t *mutex)
+void sim_locks(bool locks)
 {
-	return (int *)(void *)mutex;
-}
-
-WRAP(int, pthread_mutex_lock, pthread_mutex_t *mutex)
-{
-	sim_point("mutex_lock");
-	while (*word_of(mutex) != 0)
-		(void)sim_wait("waits for a mutex", mutex, SIM_NEVER);
-	*word_of(mutex) = 1;
-	steps_at_lock = steps;
-	return 0;
-}
-
-static void unlock(pthread_mutex_t *mutex)
-{
-	SIM_CHECK(*word_of(mutex) == 1);
-	most_locked = HWTS_MAX(most_locked, steps - steps_at_lock);
-	*word_of(mutex) = 0;
-	sim_wake_all(mutex);
-}
-
-WRAP(int, pthread_mutex_unlock, pthread_mutex_t *mutex)
-{
-	unlock(mutex);
-	sim_point("mutex_unlock");
-	return 0;
-}
-
-/* One wait in some returns without a reason. */
-static bool wait_changed(pthread_cond_t *cond, pthread_mutex_t *mutex, int64_t until_ns)
-{
-	bool woken = true;
-
-	unlock(mutex);
-	if (sim_random(64) != 0)
-		woken = sim_wait("cond_wait", cond, until_ns);
-	(void)__wrap_pthread_mutex_lock(mutex);
-	return woken;
-}
-
-WRAP(int, pthread_cond_wait, pthread_cond_t *cond, pthread_mutex_t *mutex)
-{
-	(void)wait_changed(cond, mutex, SIM_NEVER);
-	return 0;
-}
-
-static int64_t mono_ahead(void)
-{
-	return sim_me() ? sim_me()->mono_ns : 0;
-}
-
-WRAP(int, pthread_cond_timedwait, pthread_cond_t *cond, pthread_mutex_t *mutex, const struct timespec *until)
-{
-	int64_t until_ns = HWT_S((int64_t)until->tv_sec) + until->tv_nsec - mono_ahead();
-
-	return wait_changed(cond, mutex, until_ns) ? 0 : ETIMEDOUT;
+	if (locks)
+		steps_at_lock = steps;
+	else
+		most_locked = HWTS_MAX(most_locked, steps - steps_at_lock);
 }
 
 WRAP(int, pthread_cond_signal, pthread_cond_t *cond)
@@ -175,7 +110,7 @@ WRAP(int, clock_gettime, clockid_t clock, struct timespec *now)
 
 int64_t hwt_now(void)
 {
-	return sim_now() + mono_ahead();
+	return sim_now() + sim_mono_ahead();
 }
 
 WRAP(int, nanosleep, const struct timespec *time, struct timespec *left)

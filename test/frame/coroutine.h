@@ -5,8 +5,8 @@
  * A context brings a coroutine to its stack; later switches are jumps, which need no system call.  One of zero bytes is
  * whoever switches from it first, on the stack that it has.
  */
-#ifndef HWT_TEST_COROUTINE_H
-#define HWT_TEST_COROUTINE_H
+#ifndef HWT_FRAME_COROUTINE_H
+#define HWT_FRAME_COROUTINE_H
 
 #include <setjmp.h>
 #include <stdlib.h>
