@@ -47,9 +47,10 @@
  *      exception).  A periodic timeout counts as one until it is cancelled.
  *   G5 memory.  What a cancelled timeout held is free for reuse at most two ticks after the cancel, however far its
  *      deadline was, while the worker keeps up.  While it does not (a slow task, no processor, nobody calls
- *      hwt_timer_advance) cancelled timeouts wait for it, and what a task thread or an executor has waits for that.  A
- *      limit of pending timeouts bounds what waits; without one memory grows until the worker comes by.  In steady
- *      state no call allocates.  doc/guide.md, "Memory", has numbers and the way back to the system.
+ *      hwt_timer_advance) cancelled timeouts wait for it, 64 bytes each, and what a task thread or an executor has
+ *      waits for that.  A limit of pending timeouts bounds what waits (max_pending_timeouts); without one memory
+ *      grows until the worker comes by.  In steady state no call allocates.  doc/guide.md, "Memory", has numbers and
+ *      the way back to the system.
  *   G6 a slow task delays others and loses none.  The worker catches up tick by tick, then takes in what was scheduled
  *      meanwhile; what it takes in after its tick has passed runs at the next.  A thread that schedules faster than
  *      that delays the few threads that share its lane.
@@ -327,7 +328,8 @@ typedef struct hwt_config {
 	/* Default 100000.  At least 1.  Most operations that are taken in, of all lanes, between two clock reads. */
 	uint32_t max_transfers_per_tick;
 	/* Default 0.  How many timeouts may be pending; beyond that ENOBUFS.  0 and below: no limit.  ENOBUFS comes
-	 * below it, too, while more than 262144 and four times the limit wait in a lane for the worker (G5). */
+	 * below it, too, while more than 262144 and four times the limit wait in a lane for the worker (G5), however
+	 * many of them were cancelled. */
 	int64_t max_pending_timeouts;
 	uint32_t flags; /* 0 or HWT_FINE_TICKS | HWT_CALLER_DRIVEN | HWT_VIRTUAL_CLOCK | HWT_COLLECT */
 	uint32_t wheel; /* HWT_WHEEL_HASHED or HWT_WHEEL_HIERARCHICAL: doc/wheels.md compares them */

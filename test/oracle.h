@@ -25,7 +25,7 @@ struct source {
 /* What happened, so that a test can see that its programs did not run idle. */
 struct oracle_sums {
 	uint64_t steps, programs, ran, cancelled, busy, no_memory, no_room, lazy, unplaced, stopped_midway;
-	uint64_t moved, requeued, unmoved, again, not_again, too_late, merged, dropped, released, kept;
+	uint64_t moved, requeued, unmoved, again, not_again, too_late, merged, dropped, released;
 };
 
 /* What a finaliser may meet. */
@@ -172,19 +172,12 @@ static inline struct hwt_lane *lane_of_submission(uint32_t lane)
 	return oracle.row->lanes > 1 ? oracle_lane(lane) : lanes_home(&oracle.timer->lanes);
 }
 
-/* Pushes other than submissions, less one for each that has pushed nothing.  Relaxed: there is one thread. */
-static inline uint64_t pushed_more(const struct hwt_lane *lane)
-{
-	return atomic_load_explicit(&lane->pushed_more, memory_order_relaxed);
-}
-
 static inline void schedule_wish(const struct wish *wish)
 {
 	struct model *model = &oracle.model;
 	uint64_t refused = oracle.refused;
 	uint32_t lane = (uint32_t)draw(oracle.row->lanes);
 	const struct hwt_lane *home = lane_of_submission(lane);
-	uint64_t pushed = pushed_more(home);
 	void *arg = (void *)(model->count + 1);
 	hwt_timeout handle = HWT_TIMEOUT_NONE;
 	int expected = 0, rc;
@@ -200,11 +193,6 @@ static inline void schedule_wish(const struct wish *wish)
 	else if (model_is_full(model) || (rc == ENOBUFS && hwt_lane_is_full(home)))
 		expected = ENOBUFS;
 	CHECK_INT(rc, ==, expected);
-	if (pushed_more(home) != pushed) {
-		CHECK_INT(pushed - pushed_more(home), ==, 1);
-		CHECK(rc == 0 && model_requeue(model, lane));
-		oracle.sums.kept++;
-	}
 	CHECK((handle.entry == NULL) == (rc != 0));
 	if (rc >= 0 && rc < REFUSALS)
 		oracle.refusals[rc]++;

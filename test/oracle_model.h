@@ -18,8 +18,6 @@
  *   earlier    it waits in a lane, behind all that do, and has no tick until it leaves it: as a new one.
  *   in a lane  only its deadline is another.
  *
- * A submission may come in the place of the last one of its lane, if that was cancelled: then that leaves the lane.
- *
  * One that runs again gets its tick when its task has returned: that of its deadline, but at the earliest the one after
  * the present.  For neither of them an order within the tick is promised.
  */
@@ -296,27 +294,6 @@ static inline size_t model_begin_pass(struct model *model, int64_t now_ns, size_
 	if (model->lanes.count > 0)
 		memmove(model->lanes.at, model->lanes.at + moved, model->lanes.count * sizeof(*model->lanes.at));
 	return model->lanes.count;
-}
-
-/* The next of this lane comes in the place of the last one: see the top.  false: that has not been cancelled. */
-static inline bool model_requeue(struct model *model, uint32_t lane)
-{
-	struct model_list *lanes = &model->lanes;
-	size_t n = lanes->count;
-	struct model_timeout *it;
-
-	/* Those that became earlier are in the lane of who moved them. */
-	while (n > 0 && (model->all[lanes->at[n - 1]].lane != lane || model->all[lanes->at[n - 1]].placed))
-		n--;
-	if (n == 0)
-		return false;
-	it = &model->all[lanes->at[n - 1]];
-	if (it->fate != IS_CANCELLED || it->owned || it->period_ns > 0)
-		return false;
-	it->tick = model->wheel_tick;
-	memmove(lanes->at + n - 1, lanes->at + n, (lanes->count - n) * sizeof(*lanes->at));
-	lanes->count--;
-	return true;
 }
 
 static inline void model_end_pass(struct model *model)

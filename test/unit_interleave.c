@@ -198,13 +198,10 @@ static void count_run(hwt_timeout timeout, void *arg)
 	ran++;
 }
 
-static uintptr_t next_made, next_ran; /* strangers with a number run in its order */
-
 static void count_stranger(hwt_timeout timeout, void *arg)
 {
 	(void)timeout;
-	CHECK(arg == NULL || (uintptr_t)arg > next_ran);
-	next_ran = arg != NULL ? (uintptr_t)arg : next_ran;
+	(void)arg;
 	ran++;
 }
 
@@ -411,42 +408,6 @@ static void submit_at_the_limit(void)
 	CHECK_INT(hwt_pending_timeouts(timer), <=, limit);
 }
 
-/* The thread that scheduled the subject cancels it, and schedules another one in its place. */
-static void cancel_at_home(void)
-{
-	(void)cancel_on(0, subject);
-}
-
-static hwt_timeout next;
-
-static void schedule_next(void)
-{
-	int rc = hwt_lane_submit(lane_at(&timer->lanes, 0), count_stranger, (void *)++next_made, is->deadline_ns,
-				 &next);
-
-	CHECK(rc == 0 || rc == ECANCELED);
-	accepted += rc == 0;
-	strangers += rc == 0;
-}
-
-static void cancel_and_schedule(void)
-{
-	cancel_at_home();
-	schedule_next();
-}
-
-static void cancel_and_schedule_twice(void)
-{
-	cancel_and_schedule();
-	schedule_next();
-}
-
-static void cancel_next(void)
-{
-	if (next.entry != NULL)
-		cancelled += hwt_lane_cancel(lane_at(&timer->lanes, 1), next.entry, next.generation) == 0;
-}
-
 enum begin_with {
 	NOTHING,
 	A_QUEUED_ONE,
@@ -490,9 +451,8 @@ static void set_up(void)
 	runs_left = UINT_MAX;
 	cancels = 0;
 	strangers = 0;
-	next_made = next_ran = 0;
 	refused = nodes_are_lost = false;
-	subject = stale = next = HWT_TIMEOUT_NONE;
+	subject = stale = HWT_TIMEOUT_NONE;
 	if (begin == AN_ENDED_ONE) {
 		submit_subject();
 		CHECK_INT(hwt_cancel(subject), ==, 0);
@@ -548,7 +508,7 @@ static void check_unprocessed(void)
 	hwt_unprocessed out;
 
 	while (hwt_timer_next_unprocessed(timer, &out)) {
-		CHECK(out.timeout.entry == subject.entry || out.timeout.entry == next.entry);
+		CHECK(out.timeout.entry == subject.entry);
 		CHECK((first && out.deadline_ns == movers[0].to_ns) || (second && out.deadline_ns == movers[1].to_ns) ||
 		      (!first && !second && out.deadline_ns == own_ns));
 	}
@@ -809,20 +769,6 @@ RACES(a_look_races_the_expiry_a_move_and_the_record_s_next_use)
 	RACE(200, 3, "word|look|mov", ONE_IN_THE_WHEEL, look, move_first, worker_passes_once);
 	begin_moves(&again_once, 0, 0);
 	RACE(20, 2, "word|look", ONE_IN_THE_WHEEL, look, worker_passes);
-}
-
-/* The record of one that was cancelled at the end of its queue serves the next one. */
-RACES(a_record_that_is_kept_races_the_drain_a_cancel_a_move_and_a_stop)
-{
-	RACE(200, 2, "word|queue p|parked", A_QUEUED_ONE, cancel_and_schedule, worker_passes_once);
-	RACE(500, 2, "word|queue p|parked", A_QUEUED_ONE, cancel_and_schedule_twice, worker_passes_once);
-	RACE(500, 2, "word edge|word requeue|queue pop", A_QUEUED_ONE, cancel_and_schedule, cancel_first,
-	     worker_passes_once);
-	RACE(500, 2, "word edge|word requeue|queue pop", A_QUEUED_ONE, cancel_and_schedule, cancel_next,
-	     worker_passes_once);
-	RACE(10, 2, "word edge|word requeue|lock", A_QUEUED_ONE, cancel_and_schedule, stop);
-	begin_moves(&usual, START + 2 * TICK, 0);
-	RACE(200, 1, "word edge|word requeue|mov", A_QUEUED_ONE, cancel_and_schedule, move_first, worker_passes_once);
 }
 
 /* At the end of a run that was not to be the last. */

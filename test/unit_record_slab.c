@@ -59,7 +59,7 @@ static unsigned count_slabs(void)
 
 static bool look(struct hwt_record_slab *slab, int64_t now_ns)
 {
-	return hwt_record_slab_look(slab, &(struct hwt_slab_times){ now_ns, 10, 0 }, &given);
+	return hwt_record_slab_look(slab, now_ns, 10, &given);
 }
 
 TEST(a_record_leads_to_its_slab_and_heads_do_not_share_a_place)

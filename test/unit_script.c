@@ -334,16 +334,11 @@ TEST(a_finaliser_is_called_once_however_the_timeout_ends)
  * Memory while the loop is in a slow task, or does not come by
  */
 
-TEST(what_is_scheduled_and_cancelled_meanwhile_does_not_make_memory_grow)
+TEST(what_is_cancelled_and_waits_for_the_worker_is_bounded_by_a_limit)
 {
-	play("limit 1000; in a 1 { times 30000 { new b 99999; cancel b }; most records 16384;"
-	     "thread { times 30000 { new d 99999; cancel d } }; most records 32768 }; new f 9; new a 1; advance 1; "
-	     "advance 9;"
-	     "ran f 1; times 30000 { new b 99999; cancel b }; most records 32768");
-}
-
-TEST(finalisers_that_wait_for_the_worker_are_bounded_by_a_limit)
-{
+	play("limit 16; full 64; in a 1 { crowd b 99999; thread { crowd d 99999 }; new c 9 = ENOBUFS; most records "
+	     "1024 };"
+	     "new a 1; advance 1; ran a 1; advance 2; new b 3; new c 3; advance 9; ran b 1; ran c 1");
 	play(
 	    "limit 16; full 64; in a 1 { crowd B 99999; new C 9 = ENOBUFS; released B 0 }; new a 1; advance 1; ran a 1;"
 	    "advance 2; new B 3; new c 3; advance 9; ran B 1; ran c 1");
@@ -354,28 +349,10 @@ TEST(a_limit_refuses_no_finaliser_for_a_worker_that_comes_late)
 	play("limit 1; times 200000 { new A 9; cancel A }; walk 90; released A 200000");
 }
 
-/*
- * A record that its lane keeps at the end of the queue
- */
-
-/* One record and one node, however many there are, and whatever is asked of each. */
-TEST(who_schedules_and_cancels_needs_one_record)
+TEST(who_schedules_and_cancels_needs_few_records_while_the_worker_comes_by)
 {
-	play("limit 2; at z 60; advance 0 = 60; new b 70; cancel b; stat transfers 1;"
-	     "times 5000 { new a 70; pending 2; state a PENDING; state b RETIRED; cancel b = ENOENT; move b 0 = ENOENT;"
-	     "cancel a; pending 1; state a CANCELLED; cancel a = ENOENT; move a 0 = ENOENT; new b 70; state a RETIRED;"
-	     "cancel b }; most records 300; advance 0+1; stat transfers 1; advance 1; stat transfers 2; stat runs 0");
-}
-
-/* Just before it is queued again.  It is older than what comes next, and not lost. */
-TEST(a_record_that_is_popped_while_it_is_queued_again_runs_in_its_turn)
-{
-	play("new a 5; cancel a; meanwhile word-requeue { advance 1 }; new b 5; new c 4; in b 1 { ran c 0 };"
-	     "walk 5; ran b 1; ran c 1; ran a 0");
-	play("new a 5; cancel a; meanwhile word-requeue { advance 1 }; new b 5; times 97 { new c 4 };"
-	     "in b 1 { ran c 0 }; walk 5; ran b 1; ran c 97");
-	play("new a 5; cancel a; meanwhile word-requeue { advance 1 }; new b 5; walk 9; ran b 1");
-	play("new a 5; cancel a; meanwhile word-requeue { advance 1 }; new b 5; stop 1; back b 5");
+	play("times 5000 { new a 70; cancel a; state a CANCELLED; cancel a = ENOENT;"
+	     "move a 0 = ENOENT; new b 70; cancel b; advance 1 }; most records 300; stat runs 0");
 }
 
 TEST(one_with_an_extension_is_left_to_the_worker)
@@ -384,24 +361,10 @@ TEST(one_with_an_extension_is_left_to_the_worker)
 	     "advance 1; released A 100; stat transfers 300; advance 9; stat runs 0");
 }
 
-/* It waits on the stack and not at the end of the queue, though it was submitted last. */
-TEST(one_that_runs_again_is_not_kept)
-{
-	play("parked; in a 1 { move a 3600000 }; new a 1; advance 1; work 1; cancel a; new b 2; advance 3; pending 1;"
-	     "work 1; ran b 1");
-}
-
-/* Or a lane could keep a slab for it. */
-TEST(a_trim_gets_the_record)
+TEST(a_trim_gets_the_record_of_a_cancelled_timeout)
 {
 	play("new a 9; cancel a; trim; advance 1; trim; stat records 0");
 	play("new a 9; cancel a; advance 1; trim; trim; stat records 0");
-}
-
-/* One that has been popped and that is queued again is not free. */
-TEST(a_trim_leaves_what_was_queued_again)
-{
-	play("new a 5; cancel a; meanwhile word-requeue { advance 1 }; new b 5; trim; walk 5; ran b 1");
 }
 
 /* Handles to memory that was given back, and that serves again, match nothing. */
@@ -422,13 +385,6 @@ TEST(memory_that_serves_again_begins_above_all_its_generations)
 	play("new a 9; advance 1; cancel a; advance 2; new a 9; advance 3; cancel a; advance 4; new a 9; advance 5;"
 	     "cancel a; advance 6; trim; trim; stat records 0; new b 9; times 9 { cancel a = ENOENT; state a RETIRED;"
 	     "cancel b; new b 9 }");
-}
-
-/* It has served a thousand times and has never been home. */
-TEST(what_was_kept_is_below_what_serves_again)
-{
-	play("times 1000 { new a 9; cancel a }; trim; advance 1; trim; stat records 0; times 1100 { new b 9;"
-	     "state a RETIRED; cancel a = ENOENT; cancel b; state a RETIRED }");
 }
 
 /* In a task, and on another thread meanwhile. */

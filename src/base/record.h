@@ -19,7 +19,7 @@
  *       in a submitted queue, too, if and only if it is REQUEUED.
  *   R2  only the worker takes records back from a queue.  A job takes back only its own record, a task thread those
  *       that it took from its queue.  A canceller takes back none, since a node of a queue may still point at the
- *       record; what it keeps stays in the queue.
+ *       record.
  *   R3  place != 0 if and only if the record is in the wheel.  The batch that the worker is running is excepted.
  *   R4  deadline_ns of an ARMED or READY record changes only under RESCHEDULING.  That of a RUNNING record is changed
  *       only by its own task and by the thread that runs the task.

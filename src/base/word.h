@@ -35,15 +35,8 @@
  *                                 v
  *                             CANCELLED
  *
- *   And, where the newest timeout of a lane is cancelled before the next one is scheduled:
- *
- *              keep              requeue
- *     QUEUED ----------> KEPT ----------> QUEUED, one generation higher
- *                         |
- *                         +-- let_go: CANCELLED
- *
  *   EXPIRED, CANCELLED and LAZY are ends.  The record goes back to its lane and keeps the word.  The next take makes it
- *   QUEUED with the generation one higher; a record that never served is FREE.  KEPT is an end, too; the record stays.
+ *   QUEUED with the generation one higher; a record that never served is FREE.
  *
  *     edge           taken by                                        the same thread then
  *     take           a producer that holds the lane's lock           pushes it on submitted
@@ -55,10 +48,6 @@
  *     finish         the thread that ran the task                    returns the record to its lane
  *     rearm          the same, if REARMED is set                     places it, or pushes it on the stack of the worker
  *     cancel_queued  any thread                                      nothing: the drain finds and returns it
- *     keep           a thread at home in the record's lane, with     nothing: it stays in the queue (cancel.c)
- *                    the lock
- *     requeue        a producer that holds the lane's lock           nothing: it is in the queue
- *     let_go         the same, or a trim                             nothing: the drain finds and returns it
  *     cancel_ready   any thread                                      nothing: the task thread or the job returns it
  *     cancel_armed   any thread, with cancel lock and a node         pushes it on cancelled; the worker unlinks it
  *     cancel_lazy    any thread that finds no memory for a node      nothing: the wheel drops it when it is due
@@ -67,7 +56,7 @@
  *     give_back      stop, after the worker has gone                 puts it on the unprocessed list
  *
  *   Each edge out of QUEUED, ARMED and READY is a compare-and-swap on the exact word.  So exactly one of several racing
- *   threads takes it, and a handle of another generation changes nothing.  To callers LAZY and KEPT mean cancelled.
+ *   threads takes it, and a handle of another generation changes nothing.  To callers LAZY means cancelled.
  *
  * The flags
  *
@@ -109,7 +98,6 @@ enum word_state {
 	STATE_CANCELLED,
 	STATE_LAZY,
 	STATE_READY,
-	STATE_KEPT,
 };
 
 #define GENERATION_SHIFT 16
@@ -186,7 +174,6 @@ static inline hwt_state word_public_state(uint64_t word, uint64_t generation)
 	case STATE_EXPIRED:
 		return HWT_EXPIRED;
 	case STATE_CANCELLED:
-	case STATE_KEPT:
 	case STATE_LAZY:
 		return HWT_CANCELLED;
 	case STATE_FREE:

@@ -12,24 +12,6 @@
  * A cancel counts the end before it gives the slot below the limit back.  In the other order another thread could take
  * the slot and count its begin while this end is not counted yet.  A reader would find more timeouts pending than the
  * limit allows: L2.
- *
- * Keeping
- *
- *   The newest timeout of a lane leaves record and node at the end of the queue: both serve the next timeout as they
- *   are, and nothing is pushed.
- *
- *       keep           QUEUED -> KEPT       the last node of the queue points at the record
- *       requeue        KEPT -> QUEUED       the next timeout, one generation higher (submit.c)
- *       lane_let_go    KEPT -> CANCELLED    something else is about to be pushed, or the lane rests: the worker
- *                                           returns the record, as any that was cancelled in the queue
- *
- *   All three are under the lane's lock; a cancel only tries to get it.  The first is an exchange, against the worker's
- *   arm, movers and other cancels.  Of a record that is KEPT nobody else writes the word, so the others are stores.
- *
- *   The worker may pop the record at any moment.  It leaves one that is KEPT alone: it parks it, and rereads it before
- *   it handles what was pushed later, before it sleeps, and in the next pass.  By then the record may be QUEUED again,
- *   or CANCELLED.  At most one record of a lane is KEPT, and the next one is pushed after that has been let go; so
- *   there is one to be parked at a time.
  */
 #include "lane/lane.h"
 
@@ -167,7 +149,6 @@ static bool cancel_edge(struct hwt_lane *lane, struct hwt_record *record, uint64
 	case STATE_FREE:
 	case STATE_EXPIRED:
 	case STATE_CANCELLED:
-	case STATE_KEPT:
 	case STATE_LAZY:
 		break;
 	}
@@ -227,43 +208,6 @@ static inline bool cancel_armed_at_once(struct hwt_lane *lane, struct hwt_record
 	return won;
 }
 
-/* Cancels a timeout with this word, which is QUEUED, and keeps its record.  Returns whether it did. */
-static bool keep(struct hwt_lane *lane, struct hwt_record *record, uint64_t word)
-{
-	bool won;
-
-	HWT_POINT("lock");
-	if (!queue_try_lock(&lane->submitted))
-		return false;
-	/*
-	 * Otherwise the record waits elsewhere: it was QUEUED again by a task thread.  It may even be another lane's by
-	 * now, and in this queue to be placed earlier until just before the exchange; each lane parks only its own.
-	 */
-	won = record_lane(record) == lane && queue_ends_with(&lane->submitted, record) &&
-	      record_edge(record, &word, STATE_KEPT);
-	if (won) {
-		/* Relaxed: written under the lock. */
-		uint64_t count = atomic_load_explicit(&lane->kept_count, memory_order_relaxed);
-
-		HWT_ASSERT(lane->kept == NULL);
-		lane->kept = record;
-		lane->special |= LANE_KEEPS;
-		atomic_store_explicit(&lane->kept_count, count + 1, memory_order_release); /* [count] */
-	}
-	queue_unlock(&lane->submitted);
-	return won;
-}
-
-/* One that is QUEUED, and perhaps still the newest of its lane. */
-static __attribute__((noinline)) int cancel_newest(struct hwt_lane *lane, struct hwt_record *record,
-						   uint64_t generation)
-{
-	if (!keep(lane, record, word_make(generation, STATE_QUEUED)))
-		return cancel_slowly(lane, record, generation);
-	make_room(lane, record);
-	return 0;
-}
-
 /*
  * Cancels a timeout of this generation.  Returns 0, EBUSY or ENOENT.
  *
@@ -284,9 +228,6 @@ int hwt_lane_cancel(struct hwt_lane *lane, struct hwt_record *record, uint64_t g
 		}
 		/* Lock, node or exchange failed.  The slow way begins afresh. */
 	} else if (word == word_make(generation, STATE_QUEUED)) {
-		/* Relaxed: only a guess, which keep checks. */
-		if (atomic_load_explicit(&lane->newest, memory_order_relaxed) == record)
-			return cancel_newest(lane, record, generation);
 		if (record_change(record, &word, word_step(word, STATE_QUEUED, STATE_CANCELLED))) {
 			/* Pushed nothing, so there is nothing to notify of. */
 			count_cancelled(lane);

@@ -36,8 +36,6 @@
  *            counted (L2).
  *   [count]  ends are counted with release and read with acquire, and the begins are read afterwards: a reader that
  *            counts an end also counts its begin.
- *   [length] pushed_more is stored with release, and loaded with acquire before accepted is read.  A submission that
- *            it takes off is then counted there, so the length of a queue is never too small.
  *   [hurry]  a push, or an earlier deadline in a queue -> hurry (release) -> the driver's check (acquire), which then
  *            drains the queues.
  *   [made]   the address of a complete lane is stored with release (at its seat, by the count of lanes, in records)
@@ -58,10 +56,6 @@
 /* This many operations in a lane wake a sleeping worker: their memory must not wait for the next timeout (G5). */
 #define HWT_GATHER 4096
 
-/* What makes a submission start over. */
-#define LANE_CLOSED 1u
-#define LANE_KEEPS 2u
-
 struct hwt_tasks;
 struct hwt_lanes;
 
@@ -69,7 +63,6 @@ struct hwt_lane {
 	/* Written by the worker. */
 	alignas(HWT_UNIT) _Atomic uint64_t unlinked; /* taken out of the cancelled queue, ever */
 	_Atomic uint64_t taken;                      /* taken out of the submitted queue, ever */
-	struct hwt_record *parked;                   /* NULL, or popped and KEPT when the worker looked; cancel.c */
 	uint64_t accepted_at_look;                   /* accepted, when the worker last looked; look.c */
 	uint64_t cancelled_at_look;                  /* the same of cancelled_pushed */
 
@@ -81,12 +74,9 @@ struct hwt_lane {
 	 */
 	alignas(HWT_LINE) struct hwt_queue submitted;
 	_Atomic uint64_t accepted;    /* ever; written under the lock, read by any thread */
-	_Atomic uint64_t pushed_more; /* pushes ever that were no submission, less submissions that pushed nothing */
-	_Atomic uint64_t kept_count;  /* cancels of timeouts whose record was kept, ever */
-	_Atomic(struct hwt_record *) newest; /* of the last submission; for cancels, a guess */
-	struct hwt_record *kept;             /* NULL, or a record for the next submission; cancel.c */
-	uint8_t special;                     /* LANE_* flags */
-	bool was_full;                       /* the lane was full when it last found no free record */
+	_Atomic uint64_t pushed_more; /* pushes ever that were no submission */
+	bool closed;                  /* L3 */
+	bool was_full;                /* the lane was full when it last found no free record */
 
 	/*
 	 * Of a timer that its caller drives: no timeout in the submitted queue had an earlier deadline when it was
@@ -151,21 +141,15 @@ static inline struct hwt_lane *lanes_at(const struct hwt_lanes *lanes, uint32_t 
 	return atomic_load_explicit(lanes->seat + number, memory_order_acquire); /* [made] */
 }
 
-static inline bool lane_is_closed(const struct hwt_lane *lane)
-{
-	return (lane->special & LANE_CLOSED) != 0;
-}
-
 /*
  * Returns how many records are in the submitted queue.  What was pushed before the call, and is still there, is counted
  * for the worker; other threads get an answer that is a moment old.
  */
 static inline uint64_t lane_waiting(const struct hwt_lane *lane)
 {
-	uint64_t more = atomic_load_explicit(&lane->pushed_more, memory_order_acquire); /* [length] */
-
-	/* Relaxed: what was pushed later may count or not. */
-	return atomic_load_explicit(&lane->accepted, memory_order_relaxed) + more -
+	/* Relaxed: what was pushed later may count or not.  Whoever pops a record, by [push], sees it counted. */
+	return atomic_load_explicit(&lane->accepted, memory_order_relaxed) +
+	       atomic_load_explicit(&lane->pushed_more, memory_order_relaxed) -
 	       atomic_load_explicit(&lane->taken, memory_order_relaxed);
 }
 
@@ -230,31 +214,6 @@ static inline void lane_tell_drained(struct hwt_lane *lane)
 
 	if (atomic_load_explicit(&lane->drained_told, memory_order_relaxed) != drained)
 		atomic_store_explicit(&lane->drained_told, drained, memory_order_relaxed);
-}
-
-/* Returns true if the parked record of a lane waits for the worker: it is KEPT no more.  The worker. */
-static inline bool lane_has_parked(const struct hwt_lane *lane)
-{
-	return unlikely(lane->parked != NULL) && word_state(record_word(lane->parked)) != STATE_KEPT;
-}
-
-/* Takes the record that the lane keeps for a word that replaces KEPT.  Under the submit lock, as the next. */
-static inline void lane_end_keeping(struct hwt_lane *lane, uint64_t word)
-{
-	struct hwt_record *record = lane->kept;
-
-	lane->kept = NULL;
-	lane->special &= (uint8_t)~LANE_KEEPS;
-	atomic_store_explicit(&record->word, word, memory_order_release); /* [word] */
-}
-
-/* Keeps no record any more. */
-static inline void lane_let_go(struct hwt_lane *lane)
-{
-	/* Relaxed: written under the lock. */
-	if (lane->kept != NULL)
-		lane_end_keeping(lane, word_with_state(atomic_load_explicit(&lane->kept->word, memory_order_relaxed),
-						       STATE_CANCELLED));
 }
 
 /*
@@ -328,9 +287,6 @@ uint64_t hwt_lanes_accepted(const struct hwt_lanes *lanes);
 uint64_t hwt_lanes_cancelled(const struct hwt_lanes *lanes);
 uint64_t hwt_lanes_rearmed(const struct hwt_lanes *lanes);
 uint64_t hwt_lanes_rescheduled(const struct hwt_lanes *lanes);
-
-/* Returns how many records have ever been kept, in all lanes. */
-uint64_t hwt_lanes_kept(const struct hwt_lanes *lanes);
 
 /* Adds what all lanes and the slabs hold and have refused.  The numbers of a lane are of one moment. */
 void hwt_lanes_tally(const struct hwt_lanes *lanes, hwt_stats *stats);

@@ -83,7 +83,7 @@ static struct hwt_lane *new_lane(struct hwt_lanes *lanes)
 	lane->lanes = lanes;
 	lane->id = lanes->id;
 	lane->pool = (struct hwt_pool){ .slabs = &lanes->slabs, .owner = lane };
-	lane->special = lanes->closed ? LANE_CLOSED : 0;
+	lane->closed = lanes->closed;
 	atomic_init(&lane->earliest_ns, INT64_MAX); /* all else is 0 */
 	if (hwt_queue_init(&lane->submitted) == 0 && hwt_queue_init(&lane->cancelled) == 0)
 		return lane;
@@ -143,7 +143,7 @@ struct hwt_lane *hwt_lanes_find_home(const struct hwt_lane *of)
 static void close_lane(struct hwt_lane *lane)
 {
 	queue_lock(&lane->submitted);
-	lane->special |= LANE_CLOSED;
+	lane->closed = true;
 	queue_unlock(&lane->submitted);
 }
 
@@ -183,7 +183,7 @@ uint64_t hwt_lanes_accepted(const struct hwt_lanes *lanes)
 
 uint64_t hwt_lanes_cancelled(const struct hwt_lanes *lanes)
 {
-	return sum_of(lanes, offsetof(struct hwt_lane, cancelled_count)) + hwt_lanes_kept(lanes) +
+	return sum_of(lanes, offsetof(struct hwt_lane, cancelled_count)) +
 	       sum_of(lanes, offsetof(struct hwt_lane, cancelled_pushed));
 }
 
@@ -195,11 +195,6 @@ uint64_t hwt_lanes_rearmed(const struct hwt_lanes *lanes)
 uint64_t hwt_lanes_rescheduled(const struct hwt_lanes *lanes)
 {
 	return sum_of(lanes, offsetof(struct hwt_lane, rescheduled_count));
-}
-
-uint64_t hwt_lanes_kept(const struct hwt_lanes *lanes)
-{
-	return sum_of(lanes, offsetof(struct hwt_lane, kept_count));
 }
 
 static void tally_lane(struct hwt_lane *lane, hwt_stats *stats)
@@ -232,9 +227,6 @@ static bool can_wait(struct hwt_lane *lane, int64_t due_ns, bool cancels)
 	bool has_cancels = !queue_is_empty(&lane->cancelled);
 
 	if (has_cancels && !cancels)
-		return false;
-	/* A parked record that is QUEUED again may be due before all that earliest_ns covers. */
-	if (unlikely(lane->parked != NULL) && word_is_pending(record_word(lane->parked)))
 		return false;
 	if (!queue_is_empty(&lane->submitted)) {
 		/* Relaxed: [push] orders it. */
@@ -271,7 +263,7 @@ bool hwt_lanes_are_empty(struct hwt_lanes *lanes)
 	for (uint32_t i = 0, count = lanes_count(lanes); i < count; i++) {
 		struct hwt_lane *lane = lanes->made[i];
 
-		if (!queue_is_empty(&lane->submitted) || !queue_is_empty(&lane->cancelled) || lane_has_parked(lane))
+		if (!queue_is_empty(&lane->submitted) || !queue_is_empty(&lane->cancelled))
 			return false;
 	}
 	return stack_is_empty(&lanes->rearmed);

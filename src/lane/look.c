@@ -52,18 +52,6 @@ static bool has_too_many(const struct hwt_queue *queue, uint64_t pushes)
 	return bytes > hwt_node_slab.first && bytes / (4 * sizeof(hwt_node)) >= pushes;
 }
 
-/* Under the submit lock: nothing has been accepted since the last look, or all is to go. */
-static void let_go(struct hwt_lane *lane)
-{
-	lane_let_go(lane);
-	/* Popped, and cancelled or let go: nobody else has it.  One that is QUEUED again waits for the worker. */
-	if (lane->parked != NULL && word_state(record_word(lane->parked)) == STATE_CANCELLED) {
-		record_slab_return_one(lane->parked);
-		lane->parked = NULL;
-	}
-	hwt_pool_leave(&lane->pool);
-}
-
 static void look_at_queue(struct hwt_look *look, struct hwt_queue *queue, uint64_t pushes)
 {
 	if (!has_too_many(queue, pushes) || !hwt_queue_lock_soon(queue))
@@ -86,7 +74,7 @@ static bool look_at_lane(struct hwt_look *look, struct hwt_lane *lane)
 	if (rests) {
 		if (!hwt_queue_lock_soon(&lane->submitted))
 			return false;
-		let_go(lane);
+		hwt_pool_leave(&lane->pool);
 		queue_unlock(&lane->submitted);
 	}
 	look_at_queue(look, &lane->submitted, look->all ? 0 : begun);
@@ -136,11 +124,10 @@ static void next_lanes(struct hwt_look *look)
 /* Looks at slabs, until one of them has given its memory back. */
 static void next_slabs(struct hwt_look *look)
 {
-	struct hwt_slab_times times = { look->now_ns, look->hold_ns, hwt_lanes_kept(look->lanes) };
 	size_t before = look->given;
 
 	for (unsigned i = 0; i < SLABS_SLICE && look->slab != NULL && look->given == before; i++) {
-		look->again |= hwt_record_slab_look(look->slab, &times, &look->given);
+		look->again |= hwt_record_slab_look(look->slab, look->now_ns, look->hold_ns, &look->given);
 		look->slab = look->slab->next;
 	}
 	if (look->slab == NULL)

@@ -184,12 +184,6 @@ static inline bool queue_is_empty(struct hwt_queue *queue)
 	return ck_fifo_spsc_isempty(&queue->fifo); /* [push] */
 }
 
-/* Returns true if this value is the newest and has not been popped.  Under the lock; as queue_is_empty. */
-static inline bool queue_ends_with(struct hwt_queue *queue, const void *value)
-{
-	return !queue_is_empty(queue) && queue->fifo.tail->value == value;
-}
-
 /* Takes out and returns the oldest value, NULL if there is none. */
 static inline void *queue_pop(struct hwt_queue *queue)
 {

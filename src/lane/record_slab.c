@@ -102,13 +102,12 @@ static bool is_empty(struct hwt_record_slab *slab, uint64_t *home)
  *
  * No thread writes to the slab: a return would be of a record that is out, and there is none.
  */
-static void give(struct hwt_record_slab *slab, uint64_t kept, size_t *bytes)
+static void give(struct hwt_record_slab *slab, size_t *bytes)
 {
 	uint32_t held = slab->span;
 
-	slab->base += slab->refills + kept - slab->kept + 2;
+	slab->base += slab->refills + 2;
 	slab->refills = 0;
-	slab->kept = kept;
 	slab->free = NULL;
 	slab->out = slab->carve = 0;
 	slab->empty_ns = 0;
@@ -123,7 +122,7 @@ static void give(struct hwt_record_slab *slab, uint64_t kept, size_t *bytes)
 	*bytes += held;
 }
 
-bool hwt_record_slab_look(struct hwt_record_slab *slab, const struct hwt_slab_times *times, size_t *bytes)
+bool hwt_record_slab_look(struct hwt_record_slab *slab, int64_t now_ns, int64_t hold_ns, size_t *bytes)
 {
 	bool is_waiting = false;
 	uint64_t home;
@@ -135,10 +134,10 @@ bool hwt_record_slab_look(struct hwt_record_slab *slab, const struct hwt_slab_ti
 		slab->empty_ns = 0;
 	} else {
 		if (slab->empty_ns == 0 || slab->is_used)
-			slab->empty_ns = times->now_ns;
-		is_waiting = times->now_ns - slab->empty_ns < times->hold_ns;
+			slab->empty_ns = now_ns;
+		is_waiting = now_ns - slab->empty_ns < hold_ns;
 		if (!is_waiting)
-			give(slab, times->kept, bytes);
+			give(slab, bytes);
 	}
 	slab->is_used = false;
 	hwt_record_slab_release(slab);

@@ -37,8 +37,7 @@
  *   S2  out = what was carved or popped - what was taken from home or put back unused.  So out is home's count if and
  *       only if no record is in the chain or outside.  Then only stale handles lead into the slab.
  *   S3  after each give, base is above the generation of each handle that was made in the slab before.  Between two
- *       lives a record comes home, and the owner refills, or a lane keeps it (cancel.c), and counts that.  So each
- *       generation is at most base + 1 + refills + how many records of any slab were kept meanwhile.
+ *       lives a record comes home, and the owner refills.  So each generation is at most base + 1 + refills.
  *   S4  free, out, carve, span, base and refills change only under the owner.
  *
  * Ordering
@@ -89,7 +88,6 @@ struct hwt_record_slab {
 	bool is_used;         /* by a lane, since the worker last looked */
 	uint64_t base;        /* the generation of what is carved */
 	uint64_t refills;     /* since the last give */
-	uint64_t kept;        /* how many records had ever been kept, at the last give */
 	int64_t empty_ns;     /* when the worker first found it empty; 0: it is not */
 
 	/* The worker's: records in the order in which they ended. */
@@ -183,16 +181,11 @@ bool hwt_record_slab_claim(struct hwt_record_slab *slab, const void *owner);
 /* Leaves the slab to any thread that claims it. */
 void hwt_record_slab_release(struct hwt_record_slab *slab);
 
-struct hwt_slab_times {
-	int64_t now_ns, hold_ns;
-	uint64_t kept; /* how many records have ever been kept */
-};
-
 /*
  * Checks whether a slab is empty.  If it has been for hold_ns, its memory goes to the system, and *bytes counts it.
  * Returns true if the slab is empty and not yet given back, so that another look is to come.  The worker.
  */
-bool hwt_record_slab_look(struct hwt_record_slab *slab, const struct hwt_slab_times *times, size_t *bytes);
+bool hwt_record_slab_look(struct hwt_record_slab *slab, int64_t now_ns, int64_t hold_ns, size_t *bytes);
 
 /* Returns `count` records of one slab, linked by free_next. */
 void hwt_record_slab_return(struct hwt_record_slab *slab, struct hwt_record *first, struct hwt_record *last,

@@ -97,7 +97,7 @@ static bool must_requeue(const struct hwt_lane *lane, uint64_t word)
 	 * A closed lane stays closed, and nothing may be pushed on it (L3).  Nothing runs any more; stop reads the
 	 * deadline.
 	 */
-	return word_state(word) == STATE_ARMED && !word_has(word, WORD_REQUEUED) && !lane_is_closed(lane);
+	return word_state(word) == STATE_ARMED && !word_has(word, WORD_REQUEUED) && !lane->closed;
 }
 
 static void push_requeued(struct hwt_lane *lane, hwt_node *node, struct hwt_record *record)
@@ -105,7 +105,7 @@ static void push_requeued(struct hwt_lane *lane, hwt_node *node, struct hwt_reco
 	/* Relaxed: written under the lock. */
 	uint64_t pushed = atomic_load_explicit(&lane->pushed_more, memory_order_relaxed);
 
-	atomic_store_explicit(&lane->pushed_more, pushed + 1, memory_order_release); /* [length] */
+	atomic_store_explicit(&lane->pushed_more, pushed + 1, memory_order_relaxed);
 	queue_push(&lane->submitted, node, record);
 }
 

@@ -146,7 +146,6 @@ static inline __attribute__((always_inline)) void accept(struct hwt_lane *lane, 
 	if (out != NULL)
 		*out = timeout;
 	HWT_PROBE(schedule, record, deadline_ns);
-	atomic_store_explicit(&lane->newest, record, memory_order_relaxed); /* relaxed: a cancel checks it */
 	queue_push(&lane->submitted, node, record);
 }
 
@@ -169,55 +168,14 @@ static inline __attribute__((always_inline)) int notify(const struct hwt_lane *l
 	return rc;
 }
 
-/* Submits with the record that is kept, without a push (cancel.c).  The order is that of accept. */
-static void requeue(struct hwt_lane *lane, hwt_task *task, void *arg, int64_t deadline_ns, hwt_timeout *out)
-{
-	struct hwt_record *record = lane->kept;
-	/* Relaxed, all three: written under the lock. */
-	uint64_t generation = word_generation(atomic_load_explicit(&record->word, memory_order_relaxed)) + 1;
-	uint64_t accepted = atomic_load_explicit(&lane->accepted, memory_order_relaxed);
-	uint64_t pushed = atomic_load_explicit(&lane->pushed_more, memory_order_relaxed);
-
-	atomic_store_explicit(&lane->accepted, accepted + 1, memory_order_relaxed);  /* relaxed: as above */
-	atomic_store_explicit(&lane->pushed_more, pushed - 1, memory_order_release); /* [length] */
-	record_set_deadline(record, deadline_ns);
-	record->task = task;
-	record->arg = arg;
-	if (out != NULL)
-		*out = (hwt_timeout){ record, generation };
-	HWT_PROBE(schedule, record, deadline_ns);
-	HWT_POINT("word requeue");
-	lane_end_keeping(lane, word_make(generation, STATE_QUEUED));
-}
-
-#define NOT_SPECIAL (-1)
-
-/* What a lane that is closed, or keeps a record, does instead of the usual.  NOT_SPECIAL: nothing.  Under the lock. */
-static __attribute__((noinline)) int submit_specially(struct hwt_lane *lane, hwt_task *task, void *arg,
-						      int64_t deadline_ns, hwt_timeout *out)
-{
-	if (lane_is_closed(lane))
-		return ECANCELED;
-	if (!queue_ends_with(&lane->submitted, lane->kept)) {
-		lane_let_go(lane);
-		return NOT_SPECIAL;
-	}
-	if (unlikely(lane->lanes->asks_more) && !admit(lane, deadline_ns))
-		return ENOBUFS;
-	requeue(lane, task, arg, deadline_ns, out);
-	return 0;
-}
-
 int hwt_lane_submit(struct hwt_lane *lane, hwt_task *task, void *arg, int64_t deadline_ns, hwt_timeout *out)
 {
 	struct hwt_record *record;
 	hwt_node *node;
-	int rc = NOT_SPECIAL;
+	int rc = ECANCELED;
 
 	queue_lock(&lane->submitted);
-	if (unlikely(lane->special != 0))
-		rc = submit_specially(lane, task, arg, deadline_ns, out);
-	if (rc == NOT_SPECIAL && (rc = prepare(lane, deadline_ns, &record, &node)) == 0)
+	if (likely(!lane->closed) && likely((rc = prepare(lane, deadline_ns, &record, &node)) == 0))
 		accept(lane, record, node, task, arg, deadline_ns, 0, out);
 	if (unlikely(rc != 0))
 		count_refused(lane, rc);
@@ -253,7 +211,7 @@ int hwt_lane_submit_extended(struct hwt_lane *lane, hwt_task *task, const struct
 	int rc;
 
 	queue_lock(&lane->submitted);
-	if (lane_is_closed(lane))
+	if (lane->closed)
 		rc = ECANCELED;
 	else if ((second = make_extension(lane, extension, period_ns)) == NULL)
 		rc = lane->was_full ? ENOBUFS : ENOMEM;

@@ -33,8 +33,7 @@ static struct hwt_record *next_left(struct hwt_worker *worker)
 	for (uint32_t i = 0; i < count; i++, worker->intake.next_lane[0] = (worker->intake.next_lane[0] + 1) % count) {
 		struct hwt_lane *lane = worker->lanes->made[worker->intake.next_lane[0]];
 
-		record = lane->parked != NULL ? lane->parked : queue_pop(&lane->submitted);
-		lane->parked = NULL;
+		record = queue_pop(&lane->submitted);
 		if (record != NULL)
 			return record;
 	}

@@ -118,15 +118,6 @@ static void transfer_rearmed(struct hwt_worker *worker)
 	}
 }
 
-/* Checks a record that was KEPT once more.  What was pushed later comes behind it. */
-static void unpark(struct hwt_worker *worker, struct hwt_lane *lane)
-{
-	struct hwt_record *record = lane->parked;
-
-	lane->parked = NULL;
-	transfer_batch(worker, &record, 1);
-}
-
 /* The two sides on which operations wait in a lane. */
 enum side { NEW, CANCELS };
 
@@ -140,8 +131,6 @@ static uint64_t drain(struct hwt_worker *worker, struct hwt_lane *lane, enum sid
 	size_t n;
 
 	HWT_POINT("queue look");
-	if (side == NEW && lane_has_parked(lane))
-		unpark(worker, lane);
 	/* A push that comes after this check waits for the next pass, or wakes the worker. */
 	while (left > 0 && !queue_is_empty(queue)) {
 		/* Relaxed: a hint. */
@@ -149,13 +138,10 @@ static uint64_t drain(struct hwt_worker *worker, struct hwt_lane *lane, enum sid
 			hwt_pool_prepare(&worker->lanes->slabs);
 		n = pop_batch(queue, taken, batch, left < DRAIN_BATCH ? (size_t)left : DRAIN_BATCH);
 		left -= n;
-		if (side == CANCELS) {
+		if (side == CANCELS)
 			cancel_batch(worker, batch, n);
-			continue;
-		}
-		if (lane_has_parked(lane))
-			unpark(worker, lane);
-		transfer_batch(worker, batch, n);
+		else
+			transfer_batch(worker, batch, n);
 	}
 	worker->traffic.transferred += most - left;
 	worker->intake.backlog += most - left;

@@ -55,12 +55,6 @@ bool hwt_worker_take_slow(struct hwt_worker *worker, struct hwt_record *record)
 	while (word_state(word) == STATE_QUEUED)
 		if (record_edge(record, &word, STATE_ARMED))
 			return is_to_be_placed(worker, record, word);
-	if (word_state(word) == STATE_KEPT) {
-		HWT_ASSERT(record_lane(record)->parked == NULL);
-		record_lane(record)->parked = record;
-		HWT_POINT("parked");
-		return false;
-	}
 	if (word_has(word, WORD_REQUEUED))
 		return take_requeued(worker, record);
 	lane_return(record); /* cancelled while it was queued */

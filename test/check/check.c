@@ -81,7 +81,6 @@ static void found_submitted(struct hwt_lane *lane, struct hwt_record *record)
 	put_record(record, PLACE_SUBMITTED);
 	HOLDS("R1", record_lane(record) == lane);
 	HOLDS("R3", record->place == 0);
-	HOLDS("kept", word_state(word_of(record)) != STATE_KEPT || lane->kept == record);
 }
 
 static void found_requeued(struct hwt_lane *lane, struct hwt_record *record)
@@ -171,15 +170,6 @@ static void check_slab(const struct hwt_lanes *lanes, struct hwt_record_slab *sl
 	HOLDS("S2", (pool != NULL ? pool->out : slab->out) == carved - length(free));
 }
 
-/* What a lane has besides its slab. */
-static void check_lane(const struct hwt_lane *lane)
-{
-	HOLDS("kept", (lane->kept != NULL) == ((lane->special & LANE_KEEPS) != 0));
-	HOLDS("kept", lane->kept == NULL || word_state(word_of(lane->kept)) == STATE_KEPT);
-	if (lane->parked != NULL)
-		put_record(lane->parked, PLACE_PARKED);
-}
-
 static void check_slabs(const struct hwt_lanes *lanes, bool midway)
 {
 	size_t held = 0;
@@ -193,8 +183,6 @@ static void check_slabs(const struct hwt_lanes *lanes, bool midway)
 	for (struct hwt_record_slab *slab = record_slabs_newest(&lanes->slabs); slab != NULL; slab = slab->next)
 		check_slab(lanes, slab, midway);
 	HOLDS("G5", midway || lanes->slabs.touched == NULL);
-	for (uint32_t i = 0; i < lanes_count(lanes); i++)
-		check_lane(lanes->made[i]);
 }
 
 #define STATE(name) (1u << STATE_##name)
@@ -206,8 +194,7 @@ static const unsigned legal_states[PLACES] = {
 	/* FREE: one that has only been an extension. */
 	[PLACE_RETURNED] = STATE(FREE) | STATE(EXPIRED) | STATE(CANCELLED) | STATE(LAZY),
 	[PLACE_FREE_CHAIN] = STATE(FREE) | STATE(EXPIRED) | STATE(CANCELLED) | STATE(LAZY),
-	[PLACE_SUBMITTED] = STATE(QUEUED) | STATE(CANCELLED) | STATE(KEPT),
-	[PLACE_PARKED] = STATE(QUEUED) | STATE(CANCELLED) | STATE(KEPT),
+	[PLACE_SUBMITTED] = STATE(QUEUED) | STATE(CANCELLED),
 	[PLACE_REARMED] = STATE(QUEUED) | STATE(CANCELLED),
 	[PLACE_READY] = STATE(READY) | STATE(CANCELLED),
 	[PLACE_WHEEL] = STATE(ARMED) | STATE(LAZY),
@@ -237,7 +224,7 @@ static bool is_legal(const struct hwt_timer *timer, const struct hwt_record *rec
 	enum hwt_check_place index = mark & PLACE_MASK;
 
 	if (index == PLACE_NOWHERE && state_of(timer) == TIMER_STOPPED)
-		return ((legal_states[PLACE_EXTENSION] | STATE(KEPT)) >> state & 1) != 0;
+		return (legal_states[PLACE_EXTENSION] >> state & 1) != 0;
 	if ((mark & (IN_CANCELLED | IN_SUBMITTED)) != 0)
 		return is_legal_with_queue(record, state, index, (mark & IN_SUBMITTED) != 0);
 	return (legal_states[index] >> state & 1) != 0;
@@ -268,9 +255,9 @@ static void check_record(struct hwt_timer *timer, struct hwt_record *record, uin
 	uint64_t word = word_of(record), base = slab->base;
 	enum word_state state = word_state(word);
 
-	HOLDS("word", state <= STATE_KEPT);
+	HOLDS("word", state <= STATE_READY);
 	HOLDS("S3", word_generation(word) >= base);
-	HOLDS("S3", word_generation(word) <= base + slab->refills + 1 + hwt_lanes_kept(&timer->lanes) - slab->kept);
+	HOLDS("S3", word_generation(word) <= base + slab->refills + 1);
 	HOLDS("word", (word_generation(word) == base) == (state == STATE_FREE));
 	HOLDS("R1", is_legal(timer, record, state, mark));
 	if (serves(mark))
@@ -364,7 +351,7 @@ static void check_ready(const struct hwt_ready *ready)
 static void check_stopped(const struct hwt_timer *timer, const struct hwt_check_counts *counts)
 {
 	for (uint32_t i = 0; i < lanes_count(&timer->lanes); i++)
-		HOLDS("L3", timer->lanes.made[i]->special & LANE_CLOSED);
+		HOLDS("L3", timer->lanes.made[i]->closed);
 	HOLDS("L3", counts->place[PLACE_SUBMITTED] == 0);
 	HOLDS("T4", counts->place[PLACE_READY] == 0);
 	HOLDS("P2", counts->place[PLACE_BATCH] + counts->place[PLACE_WHEEL] + counts->place[PLACE_UNPLACED] == 0);

@@ -17,7 +17,6 @@ enum hwt_check_place {
 	PLACE_RETURNED,
 	PLACE_FREE_CHAIN, /* not yet sent: only after a pass that stop has ended */
 	PLACE_SUBMITTED,
-	PLACE_PARKED,  /* cancel.c */
 	PLACE_REARMED, /* on its way from an executor or a task thread to run again */
 	PLACE_READY,   /* handed over to the task threads */
 	PLACE_WHEEL,
