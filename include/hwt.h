@@ -73,7 +73,7 @@
  *     hwt_timer_next_unprocessed  any                          yes                            yes: this is its use
  *     hwt_timer_advance*          any but itself (EBUSY)       EBUSY                          ECANCELED
  *     hwt_timer_next              any but hwt_timer_advance*   EBUSY                          ECANCELED
- *     hwt_timer_trim              any                          yes; done after it             ECANCELED
+ *     hwt_timer_trim              any but hwt_timer_advance*   done after it; driven: EBUSY   ECANCELED
  *     hwt_timer_fd                any                          yes; the first call: EBUSY     ECANCELED
  *     hwt_timer_destroy           none, and none afterwards    EDEADLK                        yes
  *     hwt_timer_create, hwt_now, hwt_clock_now, hwt_version, hwt_warn_stderr: always
@@ -478,9 +478,10 @@ HWT_API int hwt_timer_next(hwt_timer *timer, int64_t *next_ns);
 
 /* Gives memory that no timeout needs now back to the system, as the worker does by itself some seconds after a burst.
  * A timer in the caller's loop gives memory back in this call only.  Handles remain harmless.  *bytes (may be NULL)
- * becomes how much has gone back during the call, whichever caller asked for it.  In a task, during an advance, or
- * after a second of a busy worker the call only asks, and *bytes is mostly 0.  doc/guide.md, "Memory", says what goes.
- * Returns  0; EINVAL; ECANCELED after stop, perhaps meanwhile.  *bytes is written with 0 only.
+ * becomes how much has gone back during the call, whichever caller asked for it.  In a task, or after a second of a
+ * busy worker, the call only asks, and *bytes is mostly 0.  doc/guide.md, "Memory", says what goes.
+ * Returns  0; EINVAL; ECANCELED after stop, perhaps meanwhile; EBUSY with HWT_CALLER_DRIVEN: an advance is in progress.
+ *          *bytes is written with 0 only.
  * Threads  waits for the worker, but not for longer than a second; in a task it does not wait.  With HWT_CALLER_DRIVEN
  *          the caller does the work, and an advance of another thread waits for it.
  * Cost     some 10 ns for each slab of 2 MiB, and a system call for each that goes. */

@@ -88,59 +88,6 @@ static void ask_in_task(hwt_timeout timeout, void *arg)
 	ran++;
 }
 
-static atomic_bool trims, waits, has_advanced;
-
-static void *trim(void *arg)
-{
-	CHECK_INT(hwt_timer_trim(timer, arg), ==, 0);
-	return NULL;
-}
-
-static atomic_bool overtaken;
-
-/* Gives the second trim time to overtake the advance. */
-static void hold_advance(const char *where)
-{
-	if (strcmp(where, "driver queued") == 0) {
-		atomic_store(&waits, true);
-		for (unsigned i = 0; i < 50 && !atomic_load(&overtaken); i++)
-			(void)poll(NULL, 0, 1);
-		atomic_store(&has_advanced, true);
-	} else if (strcmp(where, "trim driven") == 0) {
-		if (atomic_load(&waits) && !atomic_load(&has_advanced))
-			atomic_store(&overtaken, true);
-		atomic_store(&trims, true);
-		while (!atomic_load(&waits))
-			(void)sched_yield();
-	}
-}
-
-static void *trim_twice(void *arg)
-{
-	(void)trim(arg);
-	return trim(arg);
-}
-
-TEST(a_trim_lets_an_advance_go_first_that_has_waited)
-{
-	pthread_t trimmer;
-
-	drive_a_burst();
-	atomic_store(&trims, false);
-	atomic_store(&waits, false);
-	atomic_store(&has_advanced, false);
-	atomic_store(&overtaken, false);
-	atomic_store(&hwt_test_point, hold_advance);
-	REQUIRE(pthread_create(&trimmer, NULL, trim_twice, NULL) == 0);
-	while (!atomic_load(&trims))
-		(void)sched_yield();
-	advance(HWT_MS(10));
-	REQUIRE(pthread_join(trimmer, NULL) == 0);
-	atomic_store(&hwt_test_point, NULL);
-	CHECK(!atomic_load(&overtaken));
-	end();
-}
-
 /* So a burst and nothing else has been there. */
 static void wait_trimmed(void)
 {

@@ -271,7 +271,7 @@ static int take_behind_look(hwt_timer *timer)
 {
 	int was;
 
-	hwt_driver_lock(timer);
+	pthread_mutex_lock(&timer->monitor.mutex);
 	was = hwt_driver_take(timer, DRIVER_BUSY);
 	pthread_mutex_unlock(&timer->monitor.mutex);
 	return was;
@@ -372,7 +372,7 @@ int hwt_timer_next(hwt_timer *timer, int64_t *next_ns)
 
 	if (timer == NULL || next_ns == NULL || !timer_is_driven(timer))
 		return EINVAL;
-	hwt_driver_lock(timer);
+	pthread_mutex_lock(&timer->monitor.mutex);
 	rc = look(timer, next_ns);
 	pthread_mutex_unlock(&timer->monitor.mutex);
 	return rc;
@@ -404,7 +404,7 @@ int hwt_timer_fd(hwt_timer *timer, int *fd)
 		return rc;
 	idle = &timer->lanes.idle;
 	HWT_POINT("descriptor");
-	hwt_driver_lock(timer);
+	pthread_mutex_lock(&timer->monitor.mutex);
 	/* A stop in progress reads `alarm` without the mutex, so no alarm is made then.  Relaxed: under the mutex. */
 	if (atomic_load_explicit(&timer->state, memory_order_relaxed) != TIMER_DRIVEN)
 		rc = ECANCELED;

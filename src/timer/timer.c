@@ -253,7 +253,7 @@ int hwt_timer_stop(hwt_timer *timer, size_t *unprocessed)
 	if (current_task_is_in_timer(timer))
 		return EDEADLK;
 	cancel_before = thread_no_cancel();
-	hwt_driver_lock(timer);
+	pthread_mutex_lock(&timer->monitor.mutex);
 	wait_while(timer, TIMER_STARTING);
 	mine = timer_state(timer) == TIMER_INIT || timer_is_started(timer);
 	if (mine)

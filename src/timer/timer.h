@@ -29,7 +29,7 @@
  * Ordering
  *
  *   [driver]   the word is taken with acquire and given back with release: a thread that drives sees what the one
- *              before has done, and the end of an advance that trims what the thread did that asked for it.
+ *              before has done.
  *   [started]  STARTED is stored with release and loaded with acquire: a thread that submits sees the grid's start.
  */
 #ifndef HWT_TIMER_H
@@ -53,14 +53,11 @@ enum timer_state {
  *     FREE <---> BUSY       begin and end of hwt_timer_advance, which take no lock
  *     FREE <---> LOOK       a thread looks, for some instructions, or trims; under the mutex, where an advance waits
  *     FREE ----> CLOSED     a stop, under the mutex
- *     BUSY ----> ASKED      a trim was asked for in the middle of an advance
- *     ASKED ---> LOOK       the end of that advance trims, under the mutex
- *     BUSY, ASKED -> AWAITED    a stop in the middle of an advance, the end of which makes it CLOSED, under the mutex
+ *     BUSY ----> AWAITED    a stop in the middle of an advance, the end of which makes it CLOSED, under the mutex
  *
- * One word, so that of a stop and an advance that begins at the same moment one sees the other, and the end of an
- * advance overlooks no trim that was asked for before it.
+ * One word, so that of a stop and an advance that begins at the same moment one sees the other.
  */
-enum timer_driver { DRIVER_FREE, DRIVER_BUSY, DRIVER_LOOK, DRIVER_ASKED, DRIVER_AWAITED, DRIVER_CLOSED };
+enum timer_driver { DRIVER_FREE, DRIVER_BUSY, DRIVER_LOOK, DRIVER_AWAITED, DRIVER_CLOSED };
 
 /*
  * What the last advance has left for the next ones.  From from_ns on, and before until_ns, nothing in the wheel is due
@@ -102,7 +99,6 @@ struct hwt_timer {
 	struct hwt_quiet quiet;
 	int64_t alarm_tick;              /* for which the alarm is set and the word published; -1: none */
 	_Atomic int64_t told_ns;         /* the latest time that hwt_timer_advance was told, or the start */
-	_Atomic unsigned queued;         /* threads at the mutex that go before a trim */
 	struct hwt_collected *collected; /* of the hwt_timer_advance_batch in progress */
 
 	_Atomic uint64_t refused_stopped; /* submissions refused because of the state, so in no lane */
@@ -184,9 +180,6 @@ int hwt_driver_take(hwt_timer *timer, int as);
 
 /* Gives it back from LOOK. */
 void hwt_driver_free(hwt_timer *timer);
-
-/* Locks the mutex, before the next trim does. */
-void hwt_driver_lock(hwt_timer *timer);
 
 /* Ends an advance.  Returns 0, or ECANCELED if a stop has begun meanwhile, and wakes that. */
 int hwt_driver_end(hwt_timer *timer);
