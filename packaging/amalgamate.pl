@@ -36,6 +36,12 @@ sub system_include {
 	return "#pragma GCC visibility push(default)\n$_[0]\n#pragma GCC visibility pop\n";
 }
 
+# So do those of Concurrency Kit, which are written for fewer warnings.
+sub unwarned {
+	my $ignored = join '', map { "#pragma GCC diagnostic ignored \"-W$_\"\n" } qw(conversion sign-conversion shadow);
+	return "#pragma GCC diagnostic push\n$ignored$_[0]\n#pragma GCC diagnostic pop\n";
+}
+
 # What stands for an #include: a header of ours or of Concurrency Kit in full.  Again, too, if it stood below a condition
 # before: its own guard keeps it from being read twice.
 sub included {
@@ -49,7 +55,8 @@ sub included {
 	}
 	return "\n" if $done{$name};
 	$done{$name} = !$condition;
-	return "/* $name */\n\n" . expanded(slurp($path), $ck{$name} ? $name : '', $condition);
+	my $text = "/* $name */\n\n" . expanded(slurp($path), $ck{$name} ? $name : '', $condition);
+	return $ck{$name} ? unwarned($text) : $text;
 }
 
 # With its includes.  The guard of a header is no condition.
@@ -82,6 +89,8 @@ my ($version) = map { join '.', $header =~ /^#define HWT_VERSION_\w+ (\d+)$/gm }
 my $out = "/* SPDX-License-Identifier: BSD-2-Clause */\n/*\n * libhwt $version in one file: cc -c hwt.c -pthread\n *\n"
 	. " * Made by `make amalgamation`; the sources are where it was made from.  Parts of Concurrency Kit are in it, with\n"
 	. " * their own notices.\n *\n" . join('', map { $_ eq '' ? " *\n" : " * $_\n" } split /\n/, slurp('LICENSE')) . " */\n"
+	. "#if !defined(__STDC_VERSION__) || __STDC_VERSION__ < 201112L\n"
+	. "#error \"hwt.c is C11: compile it as C, with -std=c11 or a later one\"\n#else\n"
 	. join('', map { "#pragma GCC diagnostic ignored \"-W$_\"\n" } qw(pragmas unused-function))
 	. "#ifndef __clang__ /* what gcc makes of all in one */\n"
 	. join('', map { "#pragma GCC diagnostic ignored \"-W$_\"\n" } qw(clobbered maybe-uninitialized stringop-overflow
@@ -101,7 +110,7 @@ for my $source (@sources) {
 	$out .= "/* $source */\n\n" . join('', map { "#define $_ ${prefix}_$_\n" } @renamed) . $text
 		. join('', map { "#undef $_\n" } @renamed, sort keys %macros) . "\n";
 }
-$out .= "#pragma GCC visibility pop\n";
+$out .= "#pragma GCC visibility pop\n#endif\n";
 
 for (['hwt.c', $out], ['hwt.h', $header]) {
 	open my $file, '>', "$folder/$_->[0]" or die "amalgamate: $folder/$_->[0]: $!\n";

@@ -6,6 +6,7 @@ set -u
 cd "$(dirname "$0")/.." || exit 1
 . test/result.sh
 CC=${CC:-cc}
+CXX=${CXX:-c++}
 root=$(mktemp -d)
 trap 'rm -rf "$root"' EXIT
 
@@ -19,7 +20,7 @@ compile() { # NAME COMMAND...
 	name=$1
 	shift
 	if command -v "$1" >/dev/null 2>&1; then
-		result "amalgamation_$name" "$(cd "$root" && "$@" -c hwt.c -pthread -Wall -Wextra -Werror -o "$name.o" 2>&1)"
+		result "amalgamation_$name" "$(cd "$root" && "$@" -c hwt.c -pthread -Wall -Wextra -Wshadow -Wconversion -Werror -o "$name.o" 2>&1)"
 	else
 		skip "amalgamation_$name" "no $1"
 	fi
@@ -33,9 +34,14 @@ compile clang_c11 clang -std=c11 -O2
 compile musl musl-gcc -std=c11 -O2
 compile aarch64 aarch64-linux-gnu-gcc -std=c11 -O2
 compile s390x s390x-linux-gnu-gcc -std=c11 -O2
-compile shared "$CC" -O2 -fPIC
+# shellcheck disable=SC2086 # a compiler may be several words
+compile shared $CC -O2 -fPIC
+# Not a word of what an older C lacks.
+result amalgamation_asks_for_c11 "$($CC -std=c99 -c "$root/hwt.c" -o "$root/c99.o" 2>&1 | sed -n 's/.*error: //p' |
+	sed 's/^#error //' >"$root/log"
+	echo '"hwt.c is C11: compile it as C, with -std=c11 or a later one"' | diff - "$root/log")"
 
-"$CC" -shared "$root/shared.o" -pthread -o "$root/shared.so" || exit 1
+$CC -shared "$root/shared.o" -pthread -o "$root/shared.so" || exit 1
 nm -D --defined-only "$root/shared.so" | sed -n 's/.* T \([^@]*\).*/\1/p' | sort >"$root/exported"
 result amalgamation_exports_the_same "$(sed -n 's/^HWT_API .*[ *]\(hwt_[a-z_]*\)(.*/\1/p' include/hwt.h | sort |
 	diff - "$root/exported")"
@@ -53,9 +59,9 @@ int main()
 	said.get_future().wait();
 }
 END
-if command -v "${CXX:-c++}" >/dev/null 2>&1; then
+if command -v "${CXX%% *}" >/dev/null 2>&1; then
 	cp include/hwt.hpp "$root/"
-	result amalgamation_in_a_cpp_program "$("${CXX:-c++}" -std=c++17 -I"$root" "$root/program.cpp" "$root/shared.o" \
+	result amalgamation_in_a_cpp_program "$($CXX -std=c++17 -I"$root" "$root/program.cpp" "$root/shared.o" \
 		-pthread -o "$root/program" 2>&1 && {
 		timeout 600 "$root/program" >"$root/log" 2>&1 || echo "status $?"
 		echo 'a moment later' | diff - "$root/log"
@@ -65,7 +71,7 @@ else
 fi
 
 for test in test_api test_api_config test_api_life test_loop; do
-	result "amalgamation_passes_$test" "$("$CC" -std=c11 -D_GNU_SOURCE -O1 -I"$root" -Itest "test/$test.c" "$root/shared.o" \
+	result "amalgamation_passes_$test" "$($CC -std=c11 -D_GNU_SOURCE -O1 -I"$root" -Itest "test/$test.c" "$root/shared.o" \
 		-pthread -o "$root/$test" 2>&1 && { timeout 600 "$root/$test" >"$root/log" 2>&1 || cat "$root/log"; })"
 done
 finish
