@@ -18,13 +18,19 @@ $(BUILD)/hwt.c: packaging/amalgamate.pl LICENSE $(SRC) $(wildcard include/hwt.h 
 
 # Debian packages of the last commit, with the system's own programs.  Those of Debian itself would have a debian/ of their own, so ours is not at the root.
 DEB = build-deb/libhwt-$(VERSION)
+DEB_PATH = PATH="/usr/sbin:/usr/bin:/sbin:/bin:$$PATH"
+CHECK_DEB = dpkg-checkbuilddeps
 
 deb: ## Debian packages of the last commit, in build-deb/
+	@$(DEB_PATH) && $(CHECK_DEB) packaging/debian/control || { \
+		awk '/^Build-Depends:/ { on = 1; sub(/^[^:]*:/, "deb: needs dpkg-dev,") } /^Standards-Version:/ { on = 0 } on' \
+			packaging/debian/control >&2; \
+		echo 'deb: apt-get install dpkg-dev && apt-get build-dep ./packaging' >&2; exit 1; }
 	rm -rf build-deb && mkdir build-deb
 	git archive --format=tar --prefix=$(DIST)/ HEAD | gzip -9n >build-deb/libhwt_$(VERSION).orig.tar.gz
 	tar -xf build-deb/libhwt_$(VERSION).orig.tar.gz -C build-deb
 	cp -R packaging/debian $(DEB)/
-	cd $(DEB) && PATH="/usr/sbin:/usr/bin:/sbin:/bin:$$PATH" MAKEFLAGS= dpkg-buildpackage -us -uc
+	cd $(DEB) && $(DEB_PATH) MAKEFLAGS= dpkg-buildpackage -us -uc
 
 check-deb: ## their contents, lintian, and a clean root in which they are installed, used and removed (root, minutes)
 	test/run.sh $(BUILD) test/deb.sh
