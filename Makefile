@@ -46,7 +46,7 @@ OPT := -O1 -g
 endif
 
 # The same bytes from whatever folder it is built in.
-SAME = -ffile-prefix-map=$(CURDIR)=.
+SAME = '-ffile-prefix-map=$(CURDIR)=.'
 ALL_CFLAGS = -std=c11 $(OPT) $(WARN) $(SANFLAGS) -pthread $(CFLAGS)
 ALL_CXXFLAGS = $(OPT) -Wall -Wextra -Wpedantic -Wshadow -Wconversion $(if $(WERROR),-Werror) $(SANFLAGS) \
 	       -pthread $(CXXFLAGS)
@@ -61,7 +61,7 @@ ifeq ($(TLS),dynamic)
 # Without optimisation the compiler also emits what of Concurrency Kit nobody calls, and that wants other registers.  So
 # do atomics of 8 bytes where pointers have 4.
 HAVE_DESCRIPTORS := $(if $(SAN),,$(shell printf '%binclude <ck_pr.h>\nchar wide[sizeof(void *) - 7];\n' '\043' | \
-	$(CC) $(CPPFLAGS) $(OPT) $(DESCRIPTORS) -Werror -S -x c -o /dev/null - 2>/dev/null && echo yes))
+	$(CC) $(CPPFLAGS) $(OPT) $(CFLAGS) $(DESCRIPTORS) -Werror -S -x c -o /dev/null - 2>/dev/null && echo yes))
 TLSFLAGS = $(if $(HAVE_DESCRIPTORS),$(DESCRIPTORS))
 else
 TLSFLAGS = -ftls-model=$(TLS)

@@ -5,11 +5,11 @@ set -eu
 CC=${CC:-cc}
 
 have_ck() {
-	command -v "$CC" >/dev/null 2>&1 && echo '#include <ck_fifo.h>' | "$CC" -E - >/dev/null 2>&1
+	command -v "${CC%% *}" >/dev/null 2>&1 && echo '#include <ck_fifo.h>' | $CC -E - >/dev/null 2>&1
 }
 
 have_libc() {
-	command -v "$CC" >/dev/null 2>&1 && echo '#include <pthread.h>' | "$CC" -E - >/dev/null 2>&1
+	command -v "${CC%% *}" >/dev/null 2>&1 && echo '#include <pthread.h>' | $CC -E - >/dev/null 2>&1
 }
 
 as_root() {
@@ -24,7 +24,7 @@ as_root() {
 }
 
 packages_missing() {
-	command -v "$CC" >/dev/null 2>&1 || printf '%s ' "$1"
+	command -v "${CC%% *}" >/dev/null 2>&1 || printf '%s ' "$1"
 	have_libc || printf '%s ' "$2"
 	have_ck || printf '%s ' "$3"
 	command -v prove >/dev/null 2>&1 || printf '%s ' "$4" # it runs the tests

@@ -10,7 +10,7 @@ cd "$(dirname "$0")" || exit 1
 CC=${CC:-cc}
 seconds=${HWT_MODEL_TIMEOUT:-3600}
 
-for tool in spin "$CC"; do
+for tool in spin "${CC%% *}"; do
 	if ! command -v "$tool" >/dev/null 2>&1; then
 		skip model "$tool is not installed"
 		finish
@@ -28,7 +28,7 @@ search() {
 	shift 2
 	rm -f pan ./pan.* ./*.trail log
 	spin -P"$CC -E -x c" -a "$@" "$model" >log 2>&1 || return
-	"$CC" -w "$optimisation" -DSAFETY -DMEMLIM="$memory" -o pan pan.c >>log 2>&1 || return
+	$CC -w "$optimisation" -DSAFETY -DMEMLIM="$memory" -o pan pan.c >>log 2>&1 || return
 	# shellcheck disable=SC2086 # a list
 	timeout "$seconds" ./pan -m100000 $pan_options >log 2>&1
 }

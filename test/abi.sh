@@ -41,7 +41,7 @@ program() {
 # HEADER LIBRARY RECORD: compares, or with --update writes.
 check() {
 	program "$1" >"$work/abi.c"
-	"$CC" -std=c11 -Iinclude -Istore/include "$work/abi.c" -o "$work/abi" 2>"$work/log" ||
+	$CC -std=c11 -Iinclude -Istore/include "$work/abi.c" -o "$work/abi" 2>"$work/log" ||
 		{ result "abi_program_of_${1##*/}" "$(cat "$work/log")"; return; }
 	{
 		nm -D --defined-only "$BUILD/$2" | awk '{ print $2, $3 }' | grep -v ' HWT_' | sed 's/@.*//' | sort
@@ -93,7 +93,7 @@ result packages_have_the_version_of_the_header "$(
 	done)"
 
 # sys/sdt.h was there: then the probes are in the library.
-if echo '#include <sys/sdt.h>' | "$CC" -E - >/dev/null 2>&1; then
+if echo '#include <sys/sdt.h>' | $CC -E - >/dev/null 2>&1; then
 	for probe in schedule cancel expire tick; do
 		readelf -n "$BUILD/libhwt.so" | grep -q "Name: $probe\$" || echo "$probe is missing"
 	done >"$work/probes"

@@ -26,9 +26,9 @@ vectors_beside_descriptors() {
 # The program that loads, and what fills up static thread-local memory.
 # shellcheck disable=SC2086 # flags
 build_host() { # FOLDER COMPILER
-	mkdir -p "$1" && "$2" $flags test/dlopen/host.c -ldl -o "$1/host" &&
+	mkdir -p "$1" && $2 $flags test/dlopen/host.c -ldl -o "$1/host" &&
 	for bytes in 2048 1024 512 256 128 64 32 16 8; do
-		"$2" $flags -DBYTES=$bytes -fPIC -shared test/dlopen/filler.c -o "$1/filler_$bytes.so" &&
+		$2 $flags -DBYTES=$bytes -fPIC -shared test/dlopen/filler.c -o "$1/filler_$bytes.so" &&
 			cp "$1/filler_$bytes.so" "$1/filler_${bytes}_2.so" || return 1
 	done
 }
@@ -44,7 +44,7 @@ load() { # NAME HOST PLUGIN [FILLER...]
 plugin() { # NAME FOLDER COMPILER LIBRARY...
 	name=$1 folder=$2 compiler=$3
 	shift 3
-	"$compiler" $flags -fPIC -fvisibility=hidden -shared test/dlopen/plugin.c "$@" -Wl,--exclude-libs,ALL \
+	$compiler $flags -fPIC -fvisibility=hidden -shared test/dlopen/plugin.c "$@" -Wl,--exclude-libs,ALL \
 		-o "$folder/plugin.so" >"$work/log" 2>&1
 	result "${name}_links" "$(cat "$work/log")"
 	[ -s "$work/log" ] && return

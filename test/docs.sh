@@ -68,7 +68,7 @@ compile() { # PROGRAM SOURCE
 }
 
 lacks() { # SOURCE: what this machine lacks for it
-	if [ "${1%.cpp}" != "$1" ] && ! command -v "$CXX" >/dev/null 2>&1; then
+	if [ "${1%.cpp}" != "$1" ] && ! command -v "${CXX%% *}" >/dev/null 2>&1; then
 		echo "no C++ compiler"
 	elif grep -q 'hwt_store\.h' "$1" && [ ! -e "$BUILD/libhwt-store.a" ]; then
 		echo "the store was not built"

@@ -40,12 +40,15 @@ int main()
 }
 END
 
-try shared_c "$CC" -std=c11 -I"$root/usr/include" "$root/program.c" -L"$root/usr/lib" -lhwt -pthread -o "$root/program"
+# shellcheck disable=SC2086 # a compiler may be several words
+try shared_c $CC -std=c11 -I"$root/usr/include" "$root/program.c" -L"$root/usr/lib" -lhwt -pthread -o "$root/program"
 # By its name, not by number: the link that a program carries is the soname.
 result install_soname "$(readelf -d "$root/program" 2>&1 | grep -q 'NEEDED.*libhwt\.so\.[0-9]*\]' || echo "not by its soname")"
-try static_c "$CC" -std=c11 -I"$root/usr/include" "$root/program.c" "$root/usr/lib/libhwt.a" -pthread -o "$root/program"
-if command -v "$CXX" >/dev/null 2>&1; then
-	try shared_cxx "$CXX" -I"$root/usr/include" "$root/program.cc" -L"$root/usr/lib" -lhwt -pthread -o "$root/program"
+# shellcheck disable=SC2086 # a compiler may be several words
+try static_c $CC -std=c11 -I"$root/usr/include" "$root/program.c" "$root/usr/lib/libhwt.a" -pthread -o "$root/program"
+if command -v "${CXX%% *}" >/dev/null 2>&1; then
+	# shellcheck disable=SC2086
+	try shared_cxx $CXX -I"$root/usr/include" "$root/program.cc" -L"$root/usr/lib" -lhwt -pthread -o "$root/program"
 else
 	skip install_shared_cxx "no C++ compiler"
 fi
@@ -55,10 +58,10 @@ prefix=$root/opt
 make -s install PREFIX="$prefix" || { result install_prefix "it failed"; finish; }
 pc() { PKG_CONFIG_PATH=$prefix/lib/pkgconfig pkg-config "$@" hwt; }
 if command -v pkg-config >/dev/null 2>&1; then
-	# shellcheck disable=SC2046 # words
-	try pkg_config_shared "$CC" -std=c11 "$root/program.c" $(pc --cflags --libs) -Wl,-rpath,"$prefix/lib" -o "$root/program"
-	# shellcheck disable=SC2046
-	try pkg_config_static "$CC" -std=c11 $(pc --cflags) "$root/program.c" \
+	# shellcheck disable=SC2046,SC2086 # words
+	try pkg_config_shared $CC -std=c11 "$root/program.c" $(pc --cflags --libs) -Wl,-rpath,"$prefix/lib" -o "$root/program"
+	# shellcheck disable=SC2046,SC2086
+	try pkg_config_static $CC -std=c11 $(pc --cflags) "$root/program.c" \
 		$(pc --static --libs | sed "s#-lhwt#$prefix/lib/libhwt.a#") -o "$root/program"
 	version=$(pc --modversion)
 	result install_pkg_config_version "$(grep -q "^## $version " CHANGES.md || echo "$version is not in CHANGES.md")"

@@ -50,5 +50,5 @@ sed -n '/^ \* First use$/,/^ \* Guarantees$/s/^ \*     //p' include/hwt.h | grep
 	printf '\treturn rc;\n}\n'
 } >"$work/use.c"
 result first_use_of_the_header_compiles "$(grep -q hwt_timer_destroy "$work/lines" || echo "it does not end"
-	"$CC" -std=c11 -Wall -Wextra -Werror -Iinclude -c "$work/use.c" -o "$work/use.o" 2>&1 | head -20)"
+	$CC -std=c11 -Wall -Wextra -Werror -Iinclude -c "$work/use.c" -o "$work/use.o" 2>&1 | head -20)"
 finish

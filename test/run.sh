@@ -16,11 +16,11 @@ prove --failures --directives --timer --nocolor --nocount -j "${HWT_JOBS:-$((3 *
 	--exec test/exec.sh "$@" | tee "$HWT_TAP/log"
 
 # With the settings, the seed of the first test that failed, where it has one, and the names of all that did.
-settings=$(env | sed -n "/^HWT_\(TAP\|JOBS\)=/d; s/^\(HWT_[A-Z_]*\)=\(.*\)/\1='\2' /p" | tr -d '\n')
+settings=$(env | sed -n "/^HWT_\(TAP\|JOBS\)=/d; s/^\(HWT_[A-Z_]*\|SAN\|CC\|CXX\)=\(..*\)/\1='\2' /p" | tr -d '\n')
 sed -n 's/^\([^ ]*\) *(Wstat: .*/\1/p' "$HWT_TAP/log" | while read -r test; do
 	tap=$HWT_TAP/$(echo "$test" | tr / _)
 	seed=$(sed '/^not ok/q' "$tap" | sed -n 's/^# .*\(HWT_SEED=\|seed \)\([0-9]*\).*/HWT_SEED=\2 /p' | tail -1)
-	echo "alone: BUILD=$BUILD ${SAN:+SAN=$SAN }${CC:+CC=$CC }${CXX:+CXX=$CXX }$settings${seed}test/exec.sh $test" \
+	echo "alone: BUILD=$BUILD $settings${seed}test/exec.sh $test" \
 		"$(sed -n 's/^not ok [0-9]* - \([a-z0-9_]*\).*/\1/p' "$tap" | tr '\n' ' ')"
 done
 # A program whose tests passed may have failed: it has a line of its own in the summary.

@@ -38,7 +38,7 @@ no_verdict() {
 harnesses=$(cd test/weak && ls ./*.c | sed 's,^\./\(.*\)\.c$,\1,')
 for name in $harnesses; do
 	# shellcheck disable=SC2086 # a list
-	result "weak_${name}_compiles" "$("$CC" -std=c11 -fsyntax-only -Wall -Wextra -Wno-unused-function -Wno-unused-variable -Werror $build \
+	result "weak_${name}_compiles" "$($CC -std=c11 -fsyntax-only -Wall -Wextra -Wno-unused-function -Wno-unused-variable -Werror $build \
 		"test/weak/$name.c" 2>&1)"
 done
 result weak_table_fits "$(perl test/mutate.pl test/weak.txt check 2>&1

@@ -56,13 +56,13 @@ try() { # NAME COMMAND...
 	fi
 }
 pc() { PKG_CONFIG_PATH=$prefix/lib/pkgconfig pkg-config "$@"; }
-# shellcheck disable=SC2046 # words
-try pkg_config_shared "$CC" -std=c11 "$root/program.c" $(pc --cflags --libs hwt-store) -Wl,-rpath,"$prefix/lib" \
+# shellcheck disable=SC2046,SC2086 # words
+try pkg_config_shared $CC -std=c11 "$root/program.c" $(pc --cflags --libs hwt-store) -Wl,-rpath,"$prefix/lib" \
 	-o "$root/program"
 result install_store_needs_only_what_it_uses "$(readelf -d "$root/program" | sed -n 's/.*NEEDED.*\[\(.*\)\]/\1/p' |
 	grep -vE '^(libc|libhwt|libhwt-store)\.so\.[0-9]+$')"
-# shellcheck disable=SC2046
-try pkg_config_static "$CC" -std=c11 $(pc --cflags hwt-store) "$root/program.c" \
+# shellcheck disable=SC2046,SC2086
+try pkg_config_static $CC -std=c11 $(pc --cflags hwt-store) "$root/program.c" \
 	$(pc --static --libs hwt-store | sed "s#-lhwt-store#$prefix/lib/libhwt-store.a#; s#-lhwt\b#$prefix/lib/libhwt.a#") \
 	-o "$root/program"
 result install_store_version "$([ "$(pc --modversion hwt-store)" = "$(pc --modversion hwt)" ] || echo "versions differ")"
