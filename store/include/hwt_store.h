@@ -505,6 +505,7 @@ HWT_API int hwt_store_read_stats(hwt_store *store, hwt_store_stats *out);
 HWT_API int hwt_store_read_kind_stats(hwt_store *store, const char *kind, hwt_store_stats *out);
 
 /* Writes all of this as text for Prometheus (text/plain; version=0.0.4), and what the database knows of each kind.
+ * Bytes of a kind's name that act on a terminal are \xNN in its label.
  * Returns  as snprintf, but buf has whole lines; it may be NULL if len is 0.  Negative: -EINVAL, -ENOMEM.
  * Cost     that of hwt_store_each_kind; 6 KB for a kind. */
 HWT_API int hwt_store_prometheus(hwt_store *store, char *buf, size_t len);

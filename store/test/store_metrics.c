@@ -6,7 +6,7 @@
 
 #include <regex.h>
 
-#define SAMPLES_MAX 400
+#define SAMPLES_MAX 2000
 
 struct sample {
 	char name[96], labels[512];
@@ -292,6 +292,39 @@ TEST(names_are_escaped)
 	read_page(store);
 	CHECK(value_of("hwt_store_begun_total", "{kind=\"a \\\"b\\\" \\\\ c\\nd\"}") == 0);
 	CHECK(value_of("hwt_store_kind_failed", "{kind=\"a \\\"b\\\" \\\\ c\\nd\"}") == 0);
+	CHECK_CALL(hwt_store_close(store), 0);
+	end_page();
+}
+
+/* Nothing of a name acts on the terminal that shows the page, and no two names are one label. */
+TEST(controls_in_names_are_escaped)
+{
+	static const struct {
+		const char *name, *label;
+	} rows[] = {
+		{ "a\033[2J\r\n", "a\\\\x1b[2J\\\\x0d\\n" },
+		{ "a\\x1b", "a\\\\x5cx1b" },
+		{ "\302\205\302\240\177", "\\\\xc2\\\\x85\302\240\\\\x7f" },
+		{ "\330\234\330\235", "\\\\xd8\\\\x9c\330\235" },
+		{ "\342\200\256\342\200\257", "\\\\xe2\\\\x80\\\\xae\342\200\257" },
+		{ "\342\200\216\342\200\246", "\\\\xe2\\\\x80\\\\x8e\342\200\246" },
+		{ "\342\201\251\342\201\252", "\\\\xe2\\\\x81\\\\xa9\342\201\252" },
+	};
+	hwt_store *store = fresh_store();
+	char most[HWTS_NAME_MAX + 1] = "";
+
+	memset(most, 1, HWTS_NAME_MAX);
+	register_kind(store, most, count_run, NULL, HWT_STORE_AT_LEAST_ONCE);
+	for (size_t i = 0; i < HWTS_COUNT(rows); i++)
+		register_kind(store, rows[i].name, count_run, NULL, HWT_STORE_AT_LEAST_ONCE);
+	read_page(store);
+	for (size_t i = 0; i < HWTS_COUNT(rows); i++) {
+		char label[128];
+
+		(void)snprintf(label, sizeof(label), "{kind=\"%s\"}", rows[i].label);
+		CHECK(value_of("hwt_store_begun_total", label) == 0);
+		CHECK(value_of("hwt_store_kind_failed", label) == 0);
+	}
 	CHECK_CALL(hwt_store_close(store), 0);
 	end_page();
 }

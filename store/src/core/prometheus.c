@@ -53,13 +53,45 @@ static void head(struct text *text, const char *name, const char *type, const ch
 	line(text, "# TYPE hwt_store_%s %s\n", name, type);
 }
 
-/* A value of a label: backslash, quote and end of line are escaped. */
+/* Bytes of a character that acts on a terminal: C0, C1, an end of a line, what sets the direction of text; 0: it is none. */
+static size_t control_len(const char *at)
+{
+	unsigned char first = (unsigned char)at[0], second = first >= 0x80 ? (unsigned char)at[1] : 0;
+	unsigned char third = first >= 0xe0 ? (unsigned char)at[2] : 0;
+
+	if (first < 0x20 || first == 0x7f)
+		return 1;
+	if (first == 0xc2 && second < 0xa0)
+		return 2;
+	if (first == 0xd8 && second == 0x9c) /* U+061C */
+		return 2;
+	if (first == 0xe2 && second == 0x80) /* U+200E, U+200F, U+2028 to U+202E */
+		return third == 0x8e || third == 0x8f || (third >= 0xa8 && third <= 0xae) ? 3 : 0;
+	return first == 0xe2 && second == 0x81 && third >= 0xa6 && third <= 0xa9 ? 3 : 0; /* U+2066 to U+2069 */
+}
+
+/*
+ * A value of a label.  Backslash, quote and end of line are escaped as the format has it.  The bytes of other controls
+ * become \xNN in the value, and a backslash before an x \x5c: no two names are alike.
+ */
 static void escape(char *to, const char *name)
 {
-	for (; *name; name++) {
-		if (*name == '\\' || *name == '"' || *name == '\n')
-			*to++ = '\\';
-		*to++ = *name == '\n' ? 'n' : *name;
+	static const char digits[] = "0123456789abcdef";
+
+	while (*name) {
+		size_t hidden = name[0] == '\\' && name[1] == 'x' ? 1 : *name == '\n' ? 0 : control_len(name);
+
+		if (hidden == 0) {
+			if (*name == '\\' || *name == '"' || *name == '\n')
+				*to++ = '\\';
+			*to++ = *name == '\n' ? 'n' : *name;
+			name++;
+		}
+		for (; hidden > 0; hidden--, name++, to += 5) {
+			memcpy(to, "\\\\x", 3);
+			to[3] = digits[(unsigned char)*name >> 4];
+			to[4] = digits[(unsigned char)*name & 15];
+		}
 	}
 	*to = '\0';
 }
