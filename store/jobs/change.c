@@ -94,12 +94,14 @@ hwt_store_which all_of(const struct jobs *jobs, const char *kind)
  * put
  */
 
-static char *read_input(size_t *len)
+/* More than the most that is allowed, if there is more: the put refuses that. */
+static int read_input(const struct jobs *jobs, char **data, size_t *len)
 {
-	char *data = malloc(HWT_STORE_DATA_MAX + 1);
-
-	*len = data ? fread(data, 1, HWT_STORE_DATA_MAX + 1, stdin) : 0;
-	return data;
+	*data = malloc(HWT_STORE_DATA_MAX + 1);
+	if (!*data)
+		return report(jobs, ENOMEM, "put");
+	*len = fread(*data, 1, HWT_STORE_DATA_MAX + 1, stdin);
+	return ferror(stdin) ? complain(jobs, "the input: %s", strerror(errno)) : DONE;
 }
 
 static int read_spec(struct jobs *jobs, hwt_store_spec *spec)
@@ -129,16 +131,16 @@ static int read_spec(struct jobs *jobs, hwt_store_spec *spec)
 	return DONE;
 }
 
-static int answer_put(const struct jobs *jobs, int rc, int64_t id)
+static int answer_put(const struct jobs *jobs, int rc, const int64_t *id)
 {
 	if (rc != 0 && rc != EEXIST && rc != EBUSY)
 		return report(jobs, rc, "put");
 	if (rc != 0)
 		(void)report(jobs, rc, "put");
 	if (jobs->json)
-		printf("{\"id\": %" PRId64 ", \"put\": %s}\n", id, rc == 0 ? "true" : "false");
+		printf("{\"id\": %" PRId64 ", \"put\": %s}\n", *id, rc == 0 ? "true" : "false");
 	else
-		printf("%" PRId64 "\n", id);
+		printf("%" PRId64 "\n", *id);
 	return rc == 0 ? DONE : NOT_DONE;
 }
 
@@ -160,16 +162,16 @@ int put(struct jobs *jobs)
 	if (rc != DONE)
 		return rc;
 	if (jobs->n == 2 && strcmp(jobs->words[1], "-") == 0) {
-		spec.data = input = read_input(&spec.len);
-		if (!input)
-			return report(jobs, ENOMEM, "put");
+		rc = read_input(jobs, &input, &spec.len);
+		spec.data = input;
 	} else if (jobs->n == 2) {
 		spec.data = jobs->words[1];
 		spec.len = strlen(jobs->words[1]);
 	}
-	rc = hwt_store_put(jobs->store, &spec, &id);
+	if (rc == DONE)
+		rc = answer_put(jobs, hwt_store_put(jobs->store, &spec, &id), &id);
 	free(input);
-	return answer_put(jobs, rc, id);
+	return rc;
 }
 
 /*

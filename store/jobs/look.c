@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define LIST_MOST 100 /* that list shows, if it is not told */
+#define LIST_MOST 100 /* rows that list shows to a person, without a number */
 
 const char *state_name(hwt_store_state state)
 {
@@ -75,10 +75,11 @@ static void json_info(const hwt_store_info *info, bool with_data)
  */
 
 struct listing {
-	const struct jobs *jobs;
+	struct jobs *jobs;
 	int64_t limit, count, now_us;
 	int width; /* of the columns of names */
 	bool more, kinds;
+	int rc;
 };
 
 static void print_head(const struct listing *listing)
@@ -95,8 +96,12 @@ static void print_repeats(const hwt_store_info *info)
 {
 	char every[32];
 
-	if (info->schedule[0])
-		printf("%s%s%s  ", info->schedule, info->zone[0] ? " " : "", info->zone);
+	if (info->schedule[0]) {
+		print_cut(info->schedule, 0);
+		fputs(info->zone[0] ? " " : "", stdout);
+		print_cut(info->zone, 0);
+		fputs("  ", stdout);
+	}
 	if (info->period_ns > 0) {
 		write_duration(info->period_ns, every, sizeof(every));
 		printf("every %s  ", every);
@@ -133,7 +138,7 @@ static bool list_one(void *ctx, const hwt_store_info *info)
 {
 	struct listing *listing = ctx;
 
-	if (listing->count == listing->limit) {
+	if (listing->limit && listing->count == listing->limit) {
 		listing->more = true;
 		return false;
 	}
@@ -146,7 +151,7 @@ static bool list_one(void *ctx, const hwt_store_info *info)
 		print_row(listing, info);
 	}
 	listing->count++;
-	return true;
+	return !ferror(stdout);
 }
 
 static int list_kind(struct listing *listing, const char *kind)
@@ -164,6 +169,7 @@ static int list_kind(struct listing *listing, const char *kind)
 struct names {
 	char (*names)[64];
 	size_t n;
+	int rc;
 };
 
 static bool add_name(void *ctx, const hwt_store_kind_info *info)
@@ -171,8 +177,10 @@ static bool add_name(void *ctx, const hwt_store_kind_info *info)
 	struct names *names = ctx;
 	char(*more)[64] = realloc(names->names, (names->n + 1) * sizeof(*more));
 
-	if (!more)
+	if (!more) {
+		names->rc = ENOMEM;
 		return false;
+	}
 	names->names = more;
 	memcpy(more[names->n++], info->kind, 64);
 	return true;
@@ -180,7 +188,7 @@ static bool add_name(void *ctx, const hwt_store_kind_info *info)
 
 int list(struct jobs *jobs)
 {
-	struct listing listing = { .jobs = jobs, .limit = jobs->limit ? jobs->limit : LIST_MOST, .now_us = wall_us() };
+	struct listing listing = { .jobs = jobs, .limit = jobs->limit, .now_us = wall_us() };
 	struct names names = { .n = 0 };
 	int rc = 0;
 
@@ -189,6 +197,8 @@ int list(struct jobs *jobs)
 	rc = jobs->n == 1 ? find_kind(jobs, jobs->words[0]) : DONE;
 	if (rc != DONE)
 		return rc;
+	if (!jobs->json && !listing.limit)
+		listing.limit = LIST_MOST;
 	listing.kinds = jobs->n == 0;
 	listing.width = (terminal_columns() - 54) / (listing.kinds ? 3 : 2);
 	listing.width = listing.width < 8 ? 8 : listing.width > 24 ? 24 : listing.width;
@@ -198,13 +208,14 @@ int list(struct jobs *jobs)
 		rc = list_kind(&listing, jobs->words[0]);
 	else
 		rc = hwt_store_each_kind(jobs->store, add_name, &names);
+	rc = rc ? rc : names.rc;
 	for (size_t i = 0; i < names.n && rc == 0 && !listing.more; i++)
 		rc = list_kind(&listing, names.names[i]);
 	free(names.names);
+	if (rc != 0)
+		return report(jobs, rc, "list"); /* the array stays open: what is cut is no JSON */
 	if (jobs->json)
 		puts(listing.count ? "\n]" : "]");
-	if (rc != 0)
-		return report(jobs, rc, "list");
 	if (!jobs->json && listing.count == 0)
 		fputs("nothing there\n", stderr);
 	if (listing.more && !jobs->json)
@@ -306,7 +317,27 @@ static void write_limits(const hwt_store_limits *limits, char *text, size_t size
 	}
 }
 
-static void json_kind(const hwt_store_kind_info *info, int64_t now_us)
+struct counts {
+	uint64_t of[HWT_STORE_FAILED + 1]; /* by state */
+};
+
+static bool count_state(void *ctx, const hwt_store_info *info)
+{
+	struct counts *counts = ctx;
+
+	counts->of[info->state]++;
+	return true;
+}
+
+static int count_kind(struct listing *listing, const hwt_store_kind_info *info, struct counts *counts)
+{
+	hwt_store_which which = all_of(listing->jobs, info->kind);
+	int rc = hwt_store_each_ex(listing->jobs->store, &which, count_state, counts);
+
+	return rc == ENOENT ? 0 : rc;
+}
+
+static void json_kind(const hwt_store_kind_info *info, int64_t now_us, const struct counts *counts)
 {
 	static const char *const modes[] = { "at least once", "at most once", "transaction" };
 	bool first = true;
@@ -323,8 +354,14 @@ static void json_kind(const hwt_store_kind_info *info, int64_t now_us)
 	json_number(&first, "overdue_us",
 		    info->oldest_due_us && info->oldest_due_us < now_us ? now_us - info->oldest_due_us : 0);
 	json_member(&first, "each_group");
-	printf("{\"running\": %" PRIu32 ", \"start_every_ns\": %" PRId64 ", \"burst\": %" PRIu32 "}}",
+	printf("{\"running\": %" PRIu32 ", \"start_every_ns\": %" PRId64 ", \"burst\": %" PRIu32 "}",
 	       info->each_group.running, info->each_group.start_every_ns, info->each_group.burst);
+	if (counts) {
+		json_member(&first, "counts");
+		printf("{\"pending\": %" PRIu64 ", \"running\": %" PRIu64 ", \"failed\": %" PRIu64 "}",
+		       counts->of[HWT_STORE_PENDING], counts->of[HWT_STORE_RUNNING], counts->of[HWT_STORE_FAILED]);
+	}
+	putchar('}');
 }
 
 static void print_kind(const struct jobs *jobs, const hwt_store_kind_info *info, int64_t now_us)
@@ -342,8 +379,20 @@ static void print_kind(const struct jobs *jobs, const hwt_store_kind_info *info,
 	       paint(jobs, PLAIN), paint(jobs, late ? RED : PLAIN), oldest, paint(jobs, PLAIN), limits);
 }
 
+static void print_counts(const hwt_store_kind_info *info, const struct counts *counts)
+{
+	print_cut(info->kind, 24);
+	printf(" %9" PRIu64 " %9" PRIu64 " %9" PRIu64 "\n", counts->of[HWT_STORE_PENDING],
+	       counts->of[HWT_STORE_RUNNING], counts->of[HWT_STORE_FAILED]);
+}
+
 static void print_kinds_head(const struct jobs *jobs)
 {
+	if (jobs->count) {
+		printf("%s%-24s %9s %9s %9s%s\n", paint(jobs, BOLD), "KIND", "PENDING", "RUNNING", "FAILED",
+		       paint(jobs, PLAIN));
+		return;
+	}
 	printf("%s%-24s %9s %6s  %-7s %7s  %-14s %s%s\n", paint(jobs, BOLD), "KIND", "PROCESSES", "SHARDS", "STATE",
 	       "FAILED", "OLDEST DUE", "LIMITS OF A GROUP", paint(jobs, PLAIN));
 }
@@ -352,16 +401,24 @@ static bool list_a_kind(void *ctx, const hwt_store_kind_info *info)
 {
 	struct listing *listing = ctx;
 	const struct jobs *jobs = listing->jobs;
+	struct counts counts = { .of = { 0 } };
 
 	if (jobs->n == 1 && strcmp(info->kind, jobs->words[0]) != 0)
 		return true;
+	if (jobs->count)
+		listing->rc = count_kind(listing, info, &counts);
+	if (listing->rc != 0)
+		return false;
 	if (jobs->json) {
 		fputs(listing->count ? ",\n" : "\n", stdout);
-		json_kind(info, listing->now_us);
+		json_kind(info, listing->now_us, jobs->count ? &counts : NULL);
 	} else {
 		if (listing->count == 0)
 			print_kinds_head(jobs);
-		print_kind(jobs, info, listing->now_us);
+		if (jobs->count)
+			print_counts(info, &counts);
+		else
+			print_kind(jobs, info, listing->now_us);
 	}
 	return ++listing->count != listing->limit;
 }
@@ -374,7 +431,8 @@ int print_kinds(struct jobs *jobs, int64_t most, int64_t *count)
 	if (jobs->json)
 		putchar('[');
 	rc = hwt_store_each_kind(jobs->store, list_a_kind, &listing);
-	if (jobs->json)
+	rc = rc ? rc : listing.rc;
+	if (rc == 0 && jobs->json)
 		puts(listing.count ? "\n]" : "]");
 	if (rc == 0 && !jobs->json && listing.count == 0)
 		puts("there are no kinds yet");

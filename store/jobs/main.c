@@ -10,13 +10,14 @@
 #include <unistd.h>
 
 /* The options of all commands, then those of some.  Each has a letter, even if it has only a long name for users. */
-#define EVERYWHERE "dSjCh"
+#define EVERYWHERE "dSjChW"
 static const struct option options[] = {
 	{ "database", required_argument, NULL, 'd' },
 	{ "schema", required_argument, NULL, 'S' },
 	{ "json", no_argument, NULL, 'j' },
 	{ "no-color", no_argument, NULL, 'C' },
 	{ "help", no_argument, NULL, 'h' },
+	{ "version", no_argument, NULL, 'W' },
 	{ "group", required_argument, NULL, 'g' },
 	{ "no-group", no_argument, NULL, 'G' },
 	{ "key", required_argument, NULL, 'k' },
@@ -36,6 +37,7 @@ static const struct option options[] = {
 	{ "make", no_argument, NULL, 'M' },
 	{ "interval", required_argument, NULL, 'i' },
 	{ "prometheus", no_argument, NULL, 'T' },
+	{ "count", no_argument, NULL, 'K' },
 	{ "running", required_argument, NULL, 'N' },
 	{ "burst", required_argument, NULL, 'B' },
 	{ "unset", no_argument, NULL, 'U' },
@@ -57,10 +59,10 @@ static const struct command {
 	{ "list", "[KIND]", "timeouts, kind by kind, in order of time",
 	  "  -s, --state STATES      pending,running,failed: some of these\n"
 	  "  -g, --group GROUP       of that group; --no-group: of none\n"
-	  "  -n, --number N          at most so many; 100\n"
+	  "  -n, --number N          no more than these; 100, with --json all\n"
 	  "\n"
 	  "  hwt-jobs list mail --state failed\n"
-	  "  hwt-jobs list mail --json -n 100000 | jq -r '.[].key'\n",
+	  "  hwt-jobs list mail --json | jq -r '.[].key'\n",
 	  "sgGn", list },
 	{ "show", "ID | KIND --key KEY", "all about one, with its data",
 	  "  -k, --key KEY           the one of that key; --group GROUP: in that group\n"
@@ -124,10 +126,12 @@ static const struct command {
 	  "geNBU", limit },
 	{ "stats", "[KIND]", "the kinds: who runs them, what has failed, how old the oldest is",
 	  "      --prometheus        as text for Prometheus\n"
+	  "      --count             how many are pending, running and failed; reads all of them\n"
 	  "\n"
 	  "  hwt-jobs stats\n"
+	  "  hwt-jobs stats mail --count\n"
 	  "  hwt-jobs stats --prometheus >/var/lib/node-exporter/jobs.prom.new\n",
-	  "T", stats },
+	  "TK", stats },
 	{ "top", "[KIND]", "a page that draws itself again: kinds, groups, processes; q ends it",
 	  "  -i, --interval SECONDS  how often; 2\n"
 	  "\n"
@@ -246,6 +250,7 @@ static int help(const struct command *command)
 	     "      --schema NAME       the prefix of the tables; hwt\n"
 	     "      --json              for programs: on stdout JSON, on stderr errors as JSON\n"
 	     "      --no-color          as NO_COLOR=1 in the environment\n"
+	     "      --version           which of its versions this is\n"
 	     "\nhwt-jobs COMMAND --help says more.  It ends with 0: done, 1: not there, running or in use,\n"
 	     "2: wrong use, 3: the database.");
 	return DONE;
@@ -320,7 +325,7 @@ static int set(struct jobs *jobs, int letter)
 		{ 'A', NULL, &jobs->grace },  { 'P', NULL, &jobs->spread }, { 'G', &jobs->no_group, NULL },
 		{ 'a', &jobs->all, NULL },    { 'y', &jobs->yes, NULL },    { 'R', &jobs->replace, NULL },
 		{ 'V', &jobs->revive, NULL }, { 'M', &jobs->make, NULL },   { 'T', &jobs->prometheus, NULL },
-		{ 'U', &jobs->unset, NULL },
+		{ 'U', &jobs->unset, NULL },  { 'K', &jobs->count, NULL },  { 'W', &jobs->version, NULL },
 	};
 
 	if (letter == 'C')
@@ -442,9 +447,16 @@ static int run(struct jobs *jobs)
 	}
 	rc = current->run(jobs);
 	(void)hwt_store_close(jobs->store);
-	if (fflush(stdout) != 0 || ferror(stdout))
-		return rc == DONE ? NO_DATABASE : rc;
 	return rc;
+}
+
+/* What the standard output has not taken is told: it may have been the end of a list. */
+static int check_output(const struct jobs *jobs, int rc)
+{
+	if (fflush(stdout) == 0 && !ferror(stdout))
+		return rc;
+	(void)complain(jobs, "the output: %s", strerror(errno));
+	return rc == DONE ? NO_DATABASE : rc;
 }
 
 int main(int argc, char **argv)
@@ -458,6 +470,10 @@ int main(int argc, char **argv)
 	rc = parse(&jobs, argc, argv, &asked);
 	if (rc != DONE)
 		return rc;
+	if (jobs.version) {
+		printf("hwt-jobs %d.%d.%d\n", HWT_VERSION_MAJOR, HWT_VERSION_MINOR, HWT_VERSION_PATCH);
+		return check_output(&jobs, DONE);
+	}
 	argc -= optind;
 	argv += optind;
 	if (argc > 0 && strcmp(argv[0], "help") == 0) {
@@ -481,5 +497,5 @@ int main(int argc, char **argv)
 		return rc;
 	jobs.words = argv + optind;
 	jobs.n = argc - optind;
-	return run(&jobs);
+	return check_output(&jobs, run(&jobs));
 }

@@ -3,11 +3,14 @@
 #include "jobs.h"
 
 #include <inttypes.h>
+#include <limits.h>
+#include <locale.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
 #include <unistd.h>
+#include <wchar.h>
 
 const char *paint(const struct jobs *jobs, enum colour colour)
 {
@@ -16,40 +19,60 @@ const char *paint(const struct jobs *jobs, enum colour colour)
 	return jobs->colours ? codes[colour] : "";
 }
 
-/* The bytes of a character of UTF-8 at text; 0: it is none. */
-static size_t character(const unsigned char *text, size_t len)
+/* The bytes of a character of UTF-8 at text, and the character; 0: it is none. */
+static size_t character(const char *text, size_t len, unsigned *value)
 {
 	static const unsigned least[] = { 0, 0, 0x80, 0x800, 0x10000 };
-	size_t n = text[0] < 0x80 ? 1 : text[0] >= 0xf0 ? 4 : text[0] >= 0xe0 ? 3 : text[0] >= 0xc0 ? 2 : 0;
-	unsigned value = n == 1 ? text[0] : n > 1 ? text[0] & (0x7fu >> n) : 0;
+	unsigned first = (unsigned char)text[0];
+	size_t n = first < 0x80 ? 1 : first >= 0xf0 ? 4 : first >= 0xe0 ? 3 : first >= 0xc0 ? 2 : 0;
 
-	if (n == 0 || n > len || text[0] > 0xf4)
+	*value = n == 1 ? first : n > 1 ? first & (0x7fu >> n) : 0;
+	if (n == 0 || n > len || first > 0xf4)
 		return 0;
 	for (size_t i = 1; i < n; i++) {
 		if ((text[i] & 0xc0) != 0x80)
 			return 0;
-		value = value << 6 | (text[i] & 0x3f);
+		*value = *value << 6 | (text[i] & 0x3f);
 	}
-	return (n > 1 && value < least[n]) || (value >= 0xd800 && value < 0xe000) || value > 0x10ffff ? 0 : n;
+	return (n > 1 && *value < least[n]) || (*value >= 0xd800 && *value < 0xe000) || *value > 0x10ffff ? 0 : n;
+}
+
+/* C0 and C1, and what ends a line or turns the direction of the text beside it. */
+static bool is_control(unsigned value)
+{
+	return value < 0x20 || (value >= 0x7f && value < 0xa0) || value == 0x61c || value == 0x200e ||
+	       value == 0x200f || (value >= 0x2028 && value <= 0x202e) || (value >= 0x2066 && value <= 0x2069);
+}
+
+/* Columns of a character on a terminal; -1: it cannot be shown. */
+static int columns_of(unsigned value)
+{
+	static int known = -1;
+
+	if (known < 0) /* the C library knows widths in a locale of UTF-8 alone */
+		known = setlocale(LC_CTYPE, "C.UTF-8") && wcwidth(0x4e2d) == 2;
+	return is_control(value) ? -1 : known ? wcwidth((wchar_t)value) : 1;
 }
 
 bool is_text(const void *data, size_t len)
 {
-	const unsigned char *text = data;
+	const char *text = data;
+	unsigned value;
 
 	for (size_t i = 0, n; i < len; i += n) {
-		n = character(text + i, len - i);
-		if (n == 0 || text[i] == 0x7f || (text[i] < 0x20 && text[i] != '\n' && text[i] != '\t') ||
-		    (text[i] == 0xc2 && text[i + 1] < 0xa0))
+		n = character(text + i, len - i, &value);
+		if (n == 0 || (is_control(value) && value != '\n' && value != '\t'))
 			return false;
 	}
 	return true;
 }
 
-static bool is_utf8(const unsigned char *text, size_t len)
+static bool is_utf8(const char *text, size_t len)
 {
+	unsigned value;
+
 	for (size_t i = 0, n; i < len; i += n) {
-		n = character(text + i, len - i);
+		n = character(text + i, len - i, &value);
 		if (n == 0)
 			return false;
 	}
@@ -57,17 +80,19 @@ static bool is_utf8(const unsigned char *text, size_t len)
 }
 
 /* What is no character becomes U+FFFD. */
-static void json_bytes(FILE *out, const unsigned char *text, size_t len)
+static void json_bytes(FILE *out, const char *text, size_t len)
 {
+	unsigned value;
+
 	fputc('"', out);
 	for (size_t i = 0, n; i < len; i += n ? n : 1) {
-		n = character(text + i, len - i);
+		n = character(text + i, len - i, &value);
 		if (n == 0)
 			fputs("\\ufffd", out);
-		else if (text[i] == '"' || text[i] == '\\')
+		else if (value == '"' || value == '\\')
 			fprintf(out, "\\%c", text[i]);
-		else if (text[i] < 0x20 || text[i] == 0x7f)
-			fprintf(out, "\\u%04x", text[i]);
+		else if (is_control(value))
+			fprintf(out, "\\u%04x", value);
 		else
 			fwrite(text + i, 1, n, out);
 	}
@@ -76,19 +101,38 @@ static void json_bytes(FILE *out, const unsigned char *text, size_t len)
 
 void json_text(FILE *out, const char *text)
 {
-	json_bytes(out, (const unsigned char *)text, strlen(text));
+	json_bytes(out, text, strlen(text));
+}
+
+/*
+ * Writes as many characters as have room in `most` columns: "?" for one that cannot be shown and is none of also.
+ * Returns the columns.  out NULL: only counts.
+ */
+static int show_text(FILE *out, const char *text, int most, const char *also)
+{
+	int used = 0;
+	unsigned value;
+
+	for (size_t len = strlen(text), n; len > 0; text += n, len -= n) {
+		int columns;
+
+		n = character(text, len, &value);
+		columns = n == 0 ? -1 : strchr(also, *text) ? 0 : columns_of(value);
+		if ((columns < 0 ? 1 : columns) > most - used)
+			break;
+		if (out && columns < 0)
+			fputc('?', out);
+		else if (out)
+			fwrite(text, 1, n, out);
+		used += columns < 0 ? 1 : columns;
+		n = n ? n : 1;
+	}
+	return used;
 }
 
 void print_plain(FILE *out, const char *text)
 {
-	for (size_t len = strlen(text), n; len > 0; text += n, len -= n) {
-		n = character((const unsigned char *)text, len);
-		n = n ? n : 1;
-		if (is_text(text, n))
-			fwrite(text, 1, n, out);
-		else
-			fputc('?', out);
-	}
+	(void)show_text(out, text, INT_MAX, "\n\t");
 }
 
 void json_member(bool *first, const char *name)
@@ -102,9 +146,9 @@ void json_data(bool *first, const void *data, size_t len)
 	static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
 	const unsigned char *bytes = data;
 
-	if (is_utf8(bytes, len)) {
+	if (is_utf8(data, len)) {
 		json_member(first, "data");
-		json_bytes(stdout, bytes, len);
+		json_bytes(stdout, data, len);
 		return;
 	}
 	json_member(first, "data_base64");
@@ -123,25 +167,13 @@ void json_data(bool *first, const void *data, size_t len)
 
 void print_cut(const char *text, int width)
 {
-	const unsigned char *at = (const unsigned char *)text;
-	size_t len = strlen(text);
-	int used = 0;
+	/* A character has two columns at most: one that does not fit leaves one of these two free. */
+	bool fits = width == 0 || show_text(NULL, text, width + 2, "") <= width;
+	int used = show_text(stdout, text, fits ? INT_MAX : width - 1, "");
 
-	while (len > 0 && (width == 0 || used < width)) {
-		size_t n = character(at, len);
-		bool shown = n > 0 && is_text(at, n) && *at >= 0x20;
-
-		if (width > 0 && used == width - 1 && len > n) {
-			fputs("…", stdout);
-		} else if (shown) {
-			fwrite(at, 1, n, stdout);
-		} else {
-			putchar('?');
-		}
+	if (!fits) {
+		fputs("…", stdout);
 		used++;
-		n = n ? n : 1;
-		at += n;
-		len -= n;
 	}
 	printf("%*s", width > used ? width - used : 0, "");
 }
@@ -248,6 +280,7 @@ bool confirm(const char *what)
 {
 	char answer[16];
 
-	fprintf(stderr, "%s? [y/N] ", what);
+	print_plain(stderr, what);
+	fputs("? [y/N] ", stderr);
 	return fgets(answer, sizeof(answer), stdin) && (answer[0] == 'y' || answer[0] == 'Y');
 }

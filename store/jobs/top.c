@@ -195,6 +195,14 @@ static void on_signal(int number)
 		ended = number;
 }
 
+/* A page goes out when all of it has been read: the old one stays until then. */
+static void keep_whole_pages(void)
+{
+	static char buffer[1 << 20];
+
+	(void)setvbuf(stdout, buffer, _IOFBF, sizeof(buffer));
+}
+
 static void enter_screen(void)
 {
 	struct termios raw = before;
@@ -272,6 +280,7 @@ int top(struct jobs *jobs)
 		return rc == 0 ? DONE : report(jobs, rc, "top");
 	}
 	catch_signals();
+	keep_whole_pages();
 	enter_screen();
 	while (goes_on && rc == 0 && (ended == 0 || ended == SIGTSTP)) {
 		if (ended == SIGTSTP)

@@ -108,18 +108,57 @@ static bool read_offset(const char *text, long *east)
 	return true;
 }
 
-/* Of this place, by its wall.  False: there is no such day. */
-static bool to_us(struct tm *tm, int64_t *us)
+/* Seconds since 1970 on a clock on the wall that nobody ever sets. */
+static int64_t wall_of(const struct tm *tm)
 {
-	struct tm asked = *tm;
-	time_t s;
+	struct tm is = *tm;
 
-	tm->tm_isdst = -1;
-	s = mktime(tm);
-	if (asked.tm_mday != tm->tm_mday || asked.tm_mon != tm->tm_mon)
-		return false;
-	*us = (int64_t)s * 1000000;
-	return true;
+	return (int64_t)timegm(&is);
+}
+
+static int64_t shown_at(int64_t at_s)
+{
+	time_t s = (time_t)at_s;
+	struct tm tm;
+
+	return localtime_r(&s, &tm) ? wall_of(&tm) : at_s;
+}
+
+/*
+ * When the clocks of this place first show a time, or a later one where it is left out: calendars.md, once a day.
+ * Quarters of an hour are looked at, from the earliest moment on that has this time anywhere; within one of them a
+ * clock is set once at most.
+ */
+static int64_t first_shown(int64_t wall_s)
+{
+	enum { STEP = 900, FURTHEST = 26 * 3600 };
+	int64_t from_s = wall_s - FURTHEST - 3 * 86400, shown_s = shown_at(from_s);
+
+	while (from_s <= wall_s + FURTHEST) {
+		int64_t at_s = from_s + wall_s - shown_s, until_s = from_s + STEP;
+
+		if (at_s >= from_s && at_s < until_s && shown_at(at_s) == wall_s)
+			return at_s;
+		if (shown_at(until_s) > wall_s)
+			break; /* in the gap before until_s */
+		from_s = until_s;
+		shown_s = shown_at(from_s);
+	}
+	for (int64_t until_s = from_s + STEP; until_s - from_s > 1;) {
+		int64_t middle_s = from_s + (until_s - from_s) / 2;
+
+		if (shown_at(middle_s) >= wall_s)
+			until_s = middle_s;
+		else
+			from_s = middle_s;
+	}
+	return from_s + 1;
+}
+
+/* By the clocks of this place.  Days beyond the month's are those of the next one. */
+static int64_t to_us(const struct tm *tm)
+{
+	return first_shown(wall_of(tm)) * 1000000;
 }
 
 /* 2026-12-01, with T10:00 or 10:00 behind it, with an offset behind that. */
@@ -129,23 +168,26 @@ static bool read_date(const char *text, int64_t *us)
 	const char *end;
 	long east;
 	int n = 0;
-	time_t s;
 
 	if (sscanf(text, "%4d-%2d-%2d%n", &tm.tm_year, &tm.tm_mon, &tm.tm_mday, &n) != 3 || n < 8 ||
 	    tm.tm_year < 1970 || tm.tm_mon < 1 || tm.tm_mon > 12 || tm.tm_mday < 1 || tm.tm_mday > 31)
 		return false;
 	tm.tm_year -= 1900;
 	tm.tm_mon--;
-	if (text[n] == '\0')
-		return to_us(&tm, us);
-	end = text[n] == 'T' || text[n] == ' ' ? read_clock(text + n + 1, &tm) : NULL;
-	if (!end || *end == '\0')
-		return end && to_us(&tm, us);
+	end = text + n;
+	if (*end != '\0')
+		end = *end == 'T' || *end == ' ' ? read_clock(end + 1, &tm) : NULL;
 	is = tm;
-	s = timegm(&is);
-	if (is.tm_mday != tm.tm_mday || !read_offset(end, &east))
+	(void)timegm(&is);
+	if (!end || is.tm_mday != tm.tm_mday) /* there is no such day */
 		return false;
-	*us = ((int64_t)s - east) * 1000000;
+	if (*end == '\0') {
+		*us = to_us(&tm);
+		return true;
+	}
+	if (!read_offset(end, &east))
+		return false;
+	*us = (wall_of(&tm) - east) * 1000000;
 	return true;
 }
 
@@ -166,12 +208,10 @@ static bool read_day(const char *text, int64_t now_us, int64_t *us)
 		end = read_clock(end, &tm);
 	if (!end || *end != '\0')
 		return false;
-	tm.tm_isdst = -1;
-	*us = (int64_t)mktime(&tm) * 1000000;
+	*us = to_us(&tm);
 	if (!tomorrow && *us <= now_us) {
 		tm.tm_mday++;
-		tm.tm_isdst = -1;
-		*us = (int64_t)mktime(&tm) * 1000000;
+		*us = to_us(&tm);
 	}
 	return true;
 }

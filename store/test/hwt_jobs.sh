@@ -72,6 +72,61 @@ put_and_list() {
 	ends 1 show 12345
 }
 
+# JSON has no limit of its own, and what could not be read or written is said.
+inputs_and_outputs() {
+	"$BUILD/hwt-jobs" -d "$url" put mail - --make <"$work" >"$work/out" 2>"$work/err" && echo "a folder is no data"
+	says 'the input: Is a directory'
+	json list mail '@$j == 1'
+	for i in $(seq 101); do
+		ends 0 put row "$i" --make --at 1h --group "g$((i % 2))"
+	done
+	ends 0 list row
+	[ "$(wc -l <"$work/out")" -eq 101 ] || echo "not 100 rows and a head"
+	says 'and more'
+	json list row '@$j == 101'
+	json list row -n 100 '@$j == 100'
+	json list '@$j == 103'
+	ends 0 put row x --at now
+	ends 0 stats row --count
+	grep -qE '^row +102 +0 +0$' "$work/out" || cat "$work/out"
+	json stats --count '(grep { $_->{kind} eq "row" && $_->{counts}{pending} == 102 && $_->{counts}{running} == 0 && $_->{counts}{failed} == 0 } @$j) == 1'
+	json stats row '!exists $j->[0]{counts}'
+	tool list --json >/dev/full 2>"$work/err"
+	[ $? -eq 3 ] || echo "a full disk: not 3"
+	says 'the output: No space left on device'
+	ends 0 cancel row --all
+	ends 0 remove row
+	ends 0 --version
+	grep -qxE 'hwt-jobs [0-9]+\.[0-9]+\.[0-9]+' "$work/out" || cat "$work/out"
+}
+
+# Hostile names: nothing of them acts on a terminal, and JSON has no raw control.  C1, an override, a line separator, an isolate; two columns; none.
+hostile_names() {
+	evil=$(printf 'e\033[2J\302\233\342\200\256\342\200\250\342\201\246')
+	ends 0 put "$evil" x --make --at 1h --key "$evil" --group "$evil"
+	tool list --json "$evil" >"$work/json"
+	LC_ALL=C grep -qE "$(printf '[\033\302]|\342\200|\342\201')" "$work/json" && cat -v "$work/json"
+	grep -qF 'e\u001b[2J\u009b\u202e\u2028\u2066' "$work/json" || cat -v "$work/json"
+	json list "$evil" '$j->[0]{key} eq "e\e[2J\x{9b}\x{202e}\x{2028}\x{2066}" && $j->[0]{key} eq $j->[0]{kind}'
+	for command in "list" "stats" "stats --prometheus" "top"; do
+		# shellcheck disable=SC2086 # words
+		tool $command >"$work/out"
+		LC_ALL=C grep -qE "$(printf '[\033\302]|\342\200[\250\256]|\342\201\246')" "$work/out" && { echo "$command:"; cat -v "$work/out"; }
+	done
+	tool list "$evil" | grep -qF 'e?[2J????' || tool list "$evil"
+	ends 0 put "$(printf 'e\\x1b[2J')" x --make --at 1h
+	tool stats --prometheus >"$work/out"
+	grep -qF 'hwt_store_kind_paused{kind="e\\x1b[2J\\xc2\\x9b\\xe2\\x80\\xae' "$work/out" || grep kind_paused "$work/out"
+	grep -qF 'hwt_store_kind_paused{kind="e\\x5cx1b[2J"}' "$work/out" || grep kind_paused "$work/out"
+	wide=$(printf '\344\270\255\345\234\213\347\232\204\345\220\215\345\255\227\346\230\257') # 7 of two columns
+	ends 0 put wide x --make --at 1h --key "$wide$wide" --group 'ab'
+	ends 0 put wide x --at 1h --key "$(printf 'e\314\201')" --group "$wide"
+	ends 0 list wide # 24 columns of a group, and of a key
+	perl -CSD -ne 'chomp; $line = $_; next if !/pending/; $n++; s/\p{Mn}//g; s/\p{East_Asian_Width=W}/xx/g;
+		print length, " columns: $line\n" if length != 88; END { print "$n rows\n" if $n != 2 }' "$work/out"
+	ends 0 cancel wide --all
+}
+
 # Whatever bytes it has.
 any_bytes() {
 	printf 'a\0\001\377"\\\n' >"$work/data"
@@ -127,6 +182,18 @@ times_as_written() {
 	at 2099-07-01T10:00 4086576000 # summer in Berlin
 	at '2099-12-01 10:00:30' 4099798830
 	at 2099-12-01 4099762800
+	# shellcheck disable=SC2030,SC2031 # for that line alone
+	# calendars.md: the first of two, and where there is none, when the gap begins.
+	at '2099-10-25 02:30' 4096571400
+	at '2099-10-25 02:00' 4096569600
+	at '2099-10-25 02:59:59' 4096573199
+	at '2099-10-25 03:00' 4096576800
+	at '2099-03-29 02:30' 4078429200
+	at '2099-03-29 03:00' 4078429200
+	at '2099-03-29 01:59:59' 4078429199
+	(export TZ=Africa/Cairo; at 2099-04-24 4080664800)   # no midnight that day
+	(export TZ=America/Havana; at 2099-11-01 4097188800) # two
+	(export TZ=Australia/Lord_Howe; at '2099-04-05 01:45' 4078997100)
 	at 'tomorrow 9:00' 'do { my @t = localtime(time + 86400); require POSIX; POSIX::mktime(0, 0, 9, @t[3, 4, 5]) }'
 	for wrong in '' x 90 90x 25:00 2026-02-30 2026-13-01 '2026-12-01 10' '10:61' 2026-12-01T10:00+99:00 'in tomorrow' -5s 200000d; do
 		ends 2 put time x --at "$wrong"
@@ -226,6 +293,10 @@ on_terminal() {
 	printf '%s' "$input" | TERM=xterm timeout -k 5 600 script -qec "$BUILD/hwt-jobs -d '$url' $*" /dev/null >"$work/tty" 2>&1
 }
 
+on_terminal_of() {
+	TERM=xterm timeout -k 5 600 script -qefc "$BUILD/hwt-jobs -d '$url' $*" "$work/tty" >/dev/null 2>&1
+}
+
 terminals() {
 	escape=$(printf '\033')
 	on_terminal q top
@@ -249,6 +320,25 @@ terminals() {
 	on_terminal 'y
 ' cancel asked --all
 	json list asked '@$j == 0'
+}
+
+# The old page stays until the new one has been read.
+top_keeps_its_page() {
+	mkfifo "$work/keys" "$work/sql"
+	"$HWT_STORE_PG_BIN/psql" -qAtd "$url" <"$work/sql" >"$work/locked" &
+	psql=$!
+	on_terminal_of top -i 1 <"$work/keys" &
+	top=$!
+	exec 8>"$work/keys" 9>"$work/sql"
+	until grep -q KIND "$work/tty" 2>/dev/null; do sleep 0.1; done
+	echo "begin; lock table hwt_kind in access exclusive mode; select 'locked';" >&9
+	until "$HWT_STORE_PG_BIN/psql" -qAtd "$url" -c "select 'waits' from pg_locks where not granted and relation = 'hwt_kind'::regclass" |
+		grep -q waits; do sleep 0.1; done
+	tr '\n' ' ' <"$work/tty" | sed 's/.*'"$(printf '\033')"'\[2J//' | grep -q KIND || { echo "the page is gone:"; cat -v "$work/tty"; }
+	echo "commit;" >&9
+	printf q >&8
+	exec 8>&- 9>&-
+	wait $psql $top
 }
 
 rules() {
@@ -294,6 +384,8 @@ for engine in sqlite postgresql; do
 		continue
 	fi
 	result "put_and_list_$engine" "$(put_and_list)"
+	result "inputs_and_outputs_$engine" "$(inputs_and_outputs)"
+	result "hostile_names_$engine" "$(hostile_names)"
 	result "any_bytes_$engine" "$(any_bytes)"
 	result "all_and_some_$engine" "$(all_and_some)"
 	result "times_as_written_$engine" "$(times_as_written)"
@@ -303,6 +395,7 @@ for engine in sqlite postgresql; do
 	result "pages_$engine" "$(pages)"
 	if script -qec true /dev/null >/dev/null 2>&1; then
 		result "terminals_$engine" "$(terminals)"
+		[ $engine = sqlite ] || result top_keeps_its_page "$(top_keeps_its_page)"
 	else
 		skip "terminals_$engine" "script(1) gets no terminal here"
 	fi
