@@ -112,6 +112,38 @@ TEST(locked_rows_of_other_tables_hold_up_no_run)
 	check_locked(store, "shard", which, store->kinds->shards[3].id);
 }
 
+/*
+ * A process that died had all shards but one.  What a user has locked is in the way of some: the others are taken, and
+ * these once it is gone, not at the next renewal, which is far.
+ */
+static void check_taken(const char *table, const char *which, uint64_t others)
+{
+	CLOSING hwt_store *store = opened();
+	USER *conn = connect_user();
+
+	(void)query("insert into %s_member (name, incarnation, until_us, kinds) values ('dead', 7, 1, '{1}')",
+		    world.schema);
+	(void)query("update %s_shard set owner = 'dead', epoch = 1 where id %% 1024 <> 0", world.schema);
+	CHECK(user_sql(conn, "begin"));
+	CHECK(user_sql(conn, "select 1 from %s_%s where %s for update", world.schema, table, which));
+	CHECK_CALL(hwt_store_start(store), 0);
+	CHECK_INT(stats_of_store(store).shards_held, ==, others);
+	CHECK(user_sql(conn, "rollback"));
+	CHECK(wait_held(store, 8));
+}
+
+TEST(a_shard_that_is_locked_keeps_no_other_from_being_taken)
+{
+	NEEDS_POSTGRES(); /* SQLite has no locks of rows */
+	check_taken("shard", "id % 1024 = 3", 7);
+}
+
+TEST(the_shards_of_a_dead_member_that_is_locked_are_taken_once_it_is_not)
+{
+	NEEDS_POSTGRES(); /* SQLite has no locks of rows */
+	check_taken("member", "name = 'dead'", 1);
+}
+
 /* Until so many wait for what a transaction of a user has locked. */
 static void wait_locked(int n)
 {

@@ -156,9 +156,10 @@ static void wait(struct control *control)
 		{ .fd = control->clock_fd, .events = POLLIN },
 		{ .fd = news ? store->engine->news_fd(hwts_conn(store, HWTS_CONTROL)) : -1, .events = POLLIN },
 	};
-	int64_t until_ns = control->news_ns ? HWTS_MIN(control->look_ns, control->news_ns) : control->look_ns, left_ns;
+	int64_t until_ns = HWTS_MIN(control->look_ns, hwts_share_again_ns(store)), left_ns;
 	struct timespec left;
 
+	until_ns = control->news_ns ? HWTS_MIN(until_ns, control->news_ns) : until_ns;
 	left_ns = HWTS_MIN(HWTS_MAX(until_ns - hwt_now(), 0), HWT_S(3600));
 	left = (struct timespec){ .tv_sec = (time_t)(left_ns / HWT_S(1)), .tv_nsec = (long)(left_ns % HWT_S(1)) };
 	control->signalled = false;
@@ -205,8 +206,10 @@ static void look(struct control *control)
 	hwt_store *store = control->store;
 
 	bring_forward(control);
-	if (hwt_now() < control->look_ns)
+	if (hwt_now() < control->look_ns) {
+		hwts_share_take_again(store);
 		return;
+	}
 	hwts_lock(store);
 	hwts_ask_done(store, HWTS_LOOK);
 	hwts_unlock(store);

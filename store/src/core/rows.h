@@ -92,7 +92,7 @@ int hwts_rows_join(struct hwts_conn *conn, const int64_t *kinds, size_t n, int64
 int hwts_rows_leave(struct hwts_conn *conn);
 int hwts_rows_bury(struct hwts_conn *conn); /* removes members that died long ago */
 int hwts_rows_renew(struct hwts_conn *conn, struct hwts_renewal *renewal);
-/* Takes free shards under the epochs that were read.  Sets the new epoch, or 0 where another was faster. */
+/* Takes free shards under the epochs that were read.  Sets the new epoch, or skipped, or 0 where another was faster. */
 int hwts_rows_take(struct hwts_conn *conn, struct hwts_shard_row *shards, size_t n);
 int hwts_rows_give(struct hwts_conn *conn, const struct hwts_shard_row *shards, size_t n);
 

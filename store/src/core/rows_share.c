@@ -228,6 +228,7 @@ static int taken(void *ctx, const struct hwts_value *row)
 
 	for (size_t i = 0; i < take->n; i++)
 		if (take->shards[i].shard == row[0].number) {
+			take->shards[i].skipped = row[1].number == 0;
 			take->epochs[i] = row[1].number;
 			take->shards[i].rules = row[2].number;
 			take->shards[i].empty = row[3].number != 0;
@@ -255,12 +256,14 @@ int hwts_rows_take(struct hwts_conn *conn, struct hwts_shard_row *shards, size_t
 	int rc = steps && ids && epochs ? 0 : ENOMEM;
 
 	qsort(shards, n, sizeof(*shards), by_shard);
-	for (size_t i = 0; i < n && rc == 0; i++)
+	for (size_t i = 0; i < n && rc == 0; i++) {
 		ids[i] = shards[i].shard;
+		shards[i].skipped = false;
+	}
 	if (rc == 0)
 		rc = hwts_run(conn, steps, take_steps(steps, &take, ids, hwts_me(conn->db)), HWTS_LEASE);
 	for (size_t i = 0; i < n && rc == 0; i++)
-		shards[i].epoch = epochs[i];
+		shards[i].epoch = shards[i].skipped ? shards[i].epoch : epochs[i];
 	free(steps);
 	free(ids);
 	free(epochs);

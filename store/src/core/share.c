@@ -29,6 +29,7 @@
 #include "core/store.h"
 #include "core/window.h"
 
+#define TAKE_AGAIN_NS HWT_MS(100)
 #define INEXACT 4 /* renewals in a row that read no clock by itself, while nothing is to be begun */
 
 static int64_t lease_ns(const hwt_store *store)
@@ -154,25 +155,52 @@ static void balance(hwt_store *store, struct hwts_kind *kind, uint32_t members, 
 	}
 }
 
-static int take_all(hwt_store *store, struct hwts_shard_row *take, size_t count)
+/* Keeps at its beginning what was skipped, to be tried again: until the next renewal says what is to be taken. */
+static int take_all(hwt_store *store, struct hwts_shard_row *take, size_t *count)
 {
 	/* Hear first, then take, then read: so nothing is missed in between. */
-	int rc = store->engine->listen(hwts_conn(store, HWTS_CONTROL), take, count, true);
+	int rc = store->engine->listen(hwts_conn(store, HWTS_CONTROL), take, *count, true);
+	size_t skipped = 0;
 
 	HWTS_POINT("take");
 	if (rc == 0)
-		rc = hwts_rows_take(hwts_conn(store, HWTS_CONTROL), take, count);
+		rc = hwts_rows_take(hwts_conn(store, HWTS_CONTROL), take, *count);
+	store->share->again_ns = hwt_now() + TAKE_AGAIN_NS;
+	if (rc != 0)
+		return rc;
 	hwts_lock(store);
-	for (size_t i = 0; i < count && rc == 0; i++) {
+	for (size_t i = 0; i < *count; i++) {
 		struct hwts_shard *shard = hwts_shard(store, take[i].shard, NULL);
 
-		if (shard && take[i].epoch != 0) {
+		if (take[i].skipped) {
+			take[skipped++] = take[i];
+		} else if (shard && take[i].epoch != 0) {
 			hold(store, shard, &take[i]);
 			HWTS_TALLY(store, taken_over, take[i].left_us != 0 && !take[i].mine); /* it had an owner */
 		}
 	}
 	hwts_unlock(store);
-	return rc;
+	*count = skipped;
+	return 0;
+}
+
+int64_t hwts_share_again_ns(const hwt_store *store)
+{
+	return store->share->skipped_count > 0 ? store->share->again_ns : INT64_MAX;
+}
+
+void hwts_share_take_again(hwt_store *store)
+{
+	struct hwts_share *share = store->share;
+
+	if (hwt_now() < hwts_share_again_ns(store))
+		return;
+	hwts_lock(store);
+	if (hwts_phase(store) != HWTS_STARTED)
+		share->skipped_count = 0;
+	hwts_unlock(store);
+	if (share->skipped_count > 0)
+		(void)take_all(store, share->skipped, &share->skipped_count); /* the next renewal comes to it */
 }
 
 /*
@@ -215,6 +243,8 @@ static int act(hwt_store *store, struct hwts_renewal *renewal, int64_t *left_us)
 
 	if (!take)
 		return ENOMEM;
+	free(store->share->skipped);
+	store->share->skipped = take;
 	hwts_lock(store);
 	for (size_t i = 0; i < renewal->shard_count; i++)
 		lost |= !check_held(store, &renewal->shards[i]);
@@ -235,8 +265,8 @@ static int act(hwt_store *store, struct hwts_renewal *renewal, int64_t *left_us)
 	if (stray_count > 0)
 		rc = hwts_rows_give(hwts_conn(store, HWTS_CONTROL), strays, stray_count);
 	if (rc == 0 && count > 0)
-		rc = take_all(store, take, count);
-	free(take);
+		rc = take_all(store, take, &count);
+	store->share->skipped_count = count;
 	return rc;
 }
 
@@ -318,8 +348,9 @@ int hwts_share_look(hwt_store *store, int64_t *next_ns)
 	rc = renew(store, renewal);
 	if (rc == 0 && !renewal->renewed) /* joined again: once more, with nothing held */
 		rc = renew(store, renewal);
-	if (rc == 0)
-		rc = act(store, renewal, &left_us);
+	/* The lease is renewed, whatever becomes of shards. */
+	if (rc == 0 && act(store, renewal, &left_us) != 0)
+		hwts_warn(store, "shards: %s", hwts_fail_text());
 	*next_ns = hwt_now() + period_ns(store);
 	if (left_us < lease_ns(store) / 1000)
 		*next_ns = HWTS_MIN(*next_ns, hwt_now() + left_us * 1000 + HWT_MS(20));

@@ -15,6 +15,9 @@ struct hwts_share {
 	bool joined;
 	bool abandons; /* shards are given whatever runs there */
 	struct hwts_renewal renewal;
+	struct hwts_shard_row *skipped; /* by the last take, for locks: control's, tried again at again_ns */
+	size_t skipped_count;
+	int64_t again_ns;
 	unsigned inexact; /* how many renewals in a row have read no clock by itself */
 };
 
@@ -30,6 +33,8 @@ bool hwts_share_is_abandoned(const hwt_store *store);
 /* By control. */
 void hwts_hear_news(void *store, const struct hwts_due *due); /* in control.c */
 int hwts_share_look(hwt_store *store, int64_t *next_ns);
+int64_t hwts_share_again_ns(const hwt_store *store); /* when what was locked is to be tried again; INT64_MAX */
+void hwts_share_take_again(hwt_store *store);
 int hwts_share_join(hwt_store *store);       /* at a start; EEXIST: another process has the name, and renews */
 int hwts_share_join_again(hwt_store *store); /* after the lease was lost: it may get another name */
 void hwts_share_give(hwt_store *store);

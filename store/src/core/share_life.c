@@ -47,6 +47,9 @@ void hwts_share_close(hwt_store *store)
 	free((int64_t *)(uintptr_t)share->renewal.kinds); /* hwts_share_open made it */
 	free(share->renewal.members);
 	free(share->renewal.shards);
+	free(share->skipped);
+	share->skipped = NULL;
+	share->skipped_count = 0;
 	share->renewal = (struct hwts_renewal){ .kinds = NULL };
 	share->joined = share->abandons = false;
 }

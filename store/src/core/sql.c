@@ -148,9 +148,11 @@ const struct hwts_statement hwts_statements[HWTS_SQLS] = {
 	TEXT(NAMESAKE, "join", "t",
 		"select incarnation, until_us, until_us - @boot from @_member where name = ?1"),
 	TEXT(LEAVE, "leave", "ti", "delete from @_member where name = ?1 and incarnation = ?2"),
-	/* Removes members that died long ago; younger ones still show that they are over. */
-	TEXT(BURY, "bury", "",
-		"delete from @_member where until_us not between @boot - 600000000 and @boot + 3600000000"),
+	/* Removes members that died long ago; younger ones still show that they are over.  None that is locked. */
+	TEXTS(BURY, "bury", "",
+		"delete from @_member where " LONG_OVER,
+		"delete from @_member where name = any(array(select name from @_member where " LONG_OVER
+		" for update skip locked))"),
 	/* Tells the others to look at the shards. */
 	TEXTS(CALL, "call", "",
 		"insert into @_hint (id, due_us, shard, len, at_us) values (0, 0, -1, 0, @now)",
@@ -176,21 +178,32 @@ const struct hwts_statement hwts_statements[HWTS_SQLS] = {
 	 * A take.  Each statement must see what was committed before the one before it had its locks.  The first
 	 * notes that the leases of the owners are over.  Without it a renewal that has read the clock just before the
 	 * end could commit after the take, and its process would trust it, and start what it had begun in these
-	 * shards.
+	 * shards.  PostgreSQL: neither waits for a row that another transaction has locked, and the shards of a member
+	 * that is not noted as over are not taken.  A shard that still has its epoch and was not taken comes back with
+	 * the epoch 0.
 	 */
-	TEXT(OVER, "take", "N",
-		"update @_member set until_us = 0 where until_us <> 0 and until_us not "
-		LIVE " and name in (select owner from @_shard where id = @any(?1))"),
-	TEXT(TAKE, "take", "nit",
+	TEXTS(OVER, "take", "N",
+		"update @_member set until_us = 0 where " IS_OVER " and name in (select owner from @_shard where"
+		" id = @any(?1))",
+		"update @_member set until_us = 0 where name = any(array(select name from @_member where " IS_OVER
+		" and name = any(array(select owner from @_shard where id = any(?1))) for update skip locked))"),
+	TEXTS(TAKE, "take", "nit",
 		"update @_shard as s set epoch = s.epoch + 1, owner = ?3, levels = case when s.owner is null then"
-		" s.levels end where s.id = ?1 and s.epoch = ?2 and"
-		" (s.owner is null or s.owner = ?3 or not exists (select 1 from @_member m where m.name = s.owner"
-		" and m.until_us "
-		LIVE ")) returning id, epoch, rules, epoch > 1 and levels is null"),
-	/* With its levels (?4), for the process that takes it next. */
-	TEXT(GIVE, "give", "nitdb",
-		"update @_shard set owner = null, levels = case when ?5 then levels else ?4 end where id = ?1 and"
-		" epoch = ?2 and owner = ?3"),
+		" s.levels end where s.id = ?1 and s.epoch = ?2 and " NO_OWNER
+		" returning id, epoch, rules, epoch > 1 and levels is null",
+		"with f as materialized (select s.id from @_shard s where s.id = ?1 and s.epoch = ?2 and " NO_OWNER
+		" for update of s skip locked), t as (update @_shard s set epoch = s.epoch + 1, owner = ?3, levels ="
+		" case when s.owner is null then s.levels end where s.id = (select f.id from f) returning s.id,"
+		" s.epoch, s.rules, s.epoch > 1 and s.levels is null) select * from t union all select s.id, 0, 0,"
+		" false from @_shard s where s.id = ?1 and s.epoch = ?2 and not exists (select 1 from t)"),
+	/*
+	 * With its levels (?4), for the process that takes it next.  PostgreSQL: one that is locked stays this
+	 * process', which finds at its next renewal that it no longer wants it.
+	 */
+	TEXTS(GIVE, "give", "nitdb",
+		GIVE_WHERE "id = ?1 and epoch = ?2 and owner = ?3",
+		GIVE_WHERE "id = (select s.id from @_shard s where s.id = ?1 and s.epoch = ?2 and s.owner = ?3 for"
+		" update skip locked)"),
 	HWTS_RULES_STATEMENTS
 	/*
 	 * Runs.  A begin locks the shards of its rows in their order; if it needs more than one statement, before them.

@@ -20,6 +20,13 @@
 #define ROW "t.id, t.due_us, t.shard, coalesce(length(t.data), 0), t.epoch, t.grp, t.priority"
 /* A lease that counts.  None lasts longer than an hour: what ends later is of another clock. */
 #define LIVE "between @boot + 1 and @boot + 3600000000"
+#define IS_OVER "until_us <> 0 and until_us not " LIVE
+#define LONG_OVER "until_us not between @boot - 600000000 and @boot + 3600000000"
+/* Of a shard s: nobody's, ?3's, or of a member whose lease was noted to be over in this transaction or before. */
+#define NO_OWNER                                                                                                       \
+	"(s.owner is null or s.owner = ?3 or not exists (select 1 from @_member m where m.name = s.owner and"          \
+	" m.until_us <> 0))"
+#define GIVE_WHERE "update @_shard set owner = null, levels = case when ?5 then levels else ?4 end where "
 /* A series that runs, and whose run is not its last. */
 #define GOES_ON "state = 2 and last is null and (period_us > 0 or schedule is not null)"
 /* A cancel changes what runs: it makes the run the last, or drops what has replaced it. */

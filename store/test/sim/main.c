@@ -12,6 +12,8 @@ static const struct sim_known known[] = {
 	{ sim_live_with_puts_that_replace, 77042,
 	  "what an end had filed that was not answered was found by a sweep alone" },
 	{ sim_live_with_readings, 3000, "a reading that was asked for during the first one waited for a renewal" },
+	{ sim_live_beside_users_that_lock, 1,
+	  "a shard's row that a user had locked stopped the take-over of all others" },
 };
 
 /*
@@ -21,8 +23,6 @@ static const struct sim_known known[] = {
 static const struct sim_known open_seeds[] = {
 	{ sim_live_beside_one_that_stands_still, 1,
 	  "a worker that stands still in the answer to a begin keeps its shards" },
-	{ sim_live_beside_users_that_lock, 1,
-	  "a shard's row that a user has locked stops the take-over of all others" },
 	{ sim_live_beside_users_that_make_kinds, 1, "no process joins while a user's transaction has made a kind" },
 	{ sim_live_with_many_rests, 1, "what groups times priorities cost with the lock held grows with the square" },
 	{ sim_live_with_rules_that_change_at_once, 1, "rules that change faster than they are read stall their kind" },
@@ -76,6 +76,7 @@ SCENE(what_many_threads_call_at_once_shares_commits, sim_live_with_a_herd, 3)
 SCENE(many_are_listed_once_and_what_was_moved_later_is_not_begun_in_vain, sim_live_with_moves, 3)
 SCENE(what_is_read_again_at_any_time_is_read_at_once, sim_live_with_readings, 20)
 SCENE(a_row_that_is_locked_holds_up_no_other, sim_live_beside_a_lock, 10)
+SCENE(users_that_lock_rows_of_any_table_stop_nothing_else, sim_live_beside_users_that_lock, 10)
 SCENE(a_damaged_row_crashes_nobody, sim_live_with_damaged_rows, 30)
 
 int main(int argc, char **argv)

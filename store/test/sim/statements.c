@@ -308,7 +308,8 @@ static int reschedule_all(struct act *act, struct row *row)
  */
 
 /* FOR SHARE, in their order: those that fit. */
-static int share_shards(struct act *act, bool (*fits)(const struct act *act, const struct version *shard))
+static int share_shards(struct act *act, bool (*fits)(const struct act *act, const struct version *shard),
+			enum patience patience)
 {
 	struct row *next;
 	int64_t last = -1;
@@ -325,8 +326,8 @@ static int share_shards(struct act *act, bool (*fits)(const struct act *act, con
 				next = row;
 		}
 		last = next ? sim_see(act, next)->n[SHARD_ID] : last;
-		rc = next ? sim_lock(act, next, false, WAITS) : 0;
-	} while (next && rc == 0);
+		rc = next ? sim_lock(act, next, false, patience) : 0;
+	} while (next && (rc == 0 || rc == EBUSY));
 	return rc;
 }
 
@@ -338,7 +339,7 @@ static bool is_wanted(const struct act *act, const struct version *shard)
 /* All shards of a begin. */
 static int share_all(struct act *act)
 {
-	return share_shards(act, is_wanted);
+	return share_shards(act, is_wanted, WAITS);
 }
 
 static bool is_held(const struct act *act, const struct version *shard)
@@ -347,13 +348,21 @@ static bool is_held(const struct act *act, const struct version *shard)
 	       shard->n[SHARD_RULES] == NUMBER_ARG(8) && sim_is_text(shard->s[SHARD_OWNER], TEXT_ARG(3));
 }
 
+static bool has_lock(const struct act *act, const struct row *row)
+{
+	for (unsigned i = 0; i < row->lock_count; i++)
+		if (row->locks[i].tx == act->tx)
+			return true;
+	return false;
+}
+
 /* It is held, and has been locked. */
 static bool is_ours(struct act *act, int64_t id)
 {
 	struct row *row;
 	const struct version *shard = sim_find(act, SHARD, id, &row);
 
-	return shard && is_held(act, shard) && is_held(act, sim_see_last(act, row));
+	return shard && is_held(act, shard) && has_lock(act, row) && is_held(act, sim_see_last(act, row));
 }
 
 static bool may_begin(struct act *act, const struct version *t)
@@ -406,7 +415,7 @@ static void judge_order(struct act *act)
 
 static int begin(struct act *act, enum patience patience)
 {
-	int rc = share_shards(act, is_held);
+	int rc = share_shards(act, is_held, patience);
 
 	for (size_t i = 0; i < COUNT_ARG(0) && rc == 0; i++) {
 		struct row *row;

@@ -206,7 +206,9 @@ static int bury(struct act *act)
 		if (!is || (is->n[MEMBER_UNTIL] >= act->now_us - INT64_C(600000000) &&
 			    is->n[MEMBER_UNTIL] <= act->now_us + INT64_C(3600000000)))
 			continue;
-		rc = sim_lock(act, row, true, WAITS);
+		rc = sim_lock(act, row, true, SKIPS);
+		if (rc == EBUSY)
+			continue;
 		if (rc != 0)
 			return rc;
 		is = sim_see_last(act, row);
@@ -325,7 +327,9 @@ static int over(struct act *act)
 
 		if (!is || is->n[MEMBER_UNTIL] == 0 || sim_is_live(act, is->n[MEMBER_UNTIL]) || !owns_one(act, is))
 			continue;
-		rc = sim_lock(act, row, true, WAITS);
+		rc = sim_lock(act, row, true, SKIPS);
+		if (rc == EBUSY)
+			continue;
 		if (rc != 0)
 			return rc;
 		is = sim_see_last(act, row);
@@ -343,20 +347,26 @@ static bool can_take(struct act *act, const struct version *shard)
 		return false;
 	owner = owner_of(act, shard);
 	return !shard->s[SHARD_OWNER] || sim_is_text(shard->s[SHARD_OWNER], TEXT_ARG(2)) || !owner ||
-	       !sim_is_live(act, owner->n[MEMBER_UNTIL]);
+	       owner->n[MEMBER_UNTIL] == 0;
 }
 
+/* It comes back if the statement sees it under its epoch: taken, or (0) not. */
 static int take(struct act *act)
 {
 	struct row *row = NULL;
+	const struct version *seen = sim_shard(act, NUMBER_ARG(0), &row);
 	struct version *shard;
 	int rc;
 
-	if (!can_take(act, sim_shard(act, NUMBER_ARG(0), &row)))
+	if (!seen || seen->n[SHARD_EPOCH] != NUMBER_ARG(1))
 		return 0;
-	rc = sim_lock(act, row, true, WAITS);
-	if (rc != 0 || !can_take(act, sim_see_last(act, row)))
+	rc = can_take(act, seen) ? sim_lock(act, row, true, SKIPS) : EBUSY;
+	if (rc != 0 && rc != EBUSY)
 		return rc;
+	if (rc == EBUSY || !can_take(act, sim_see_last(act, row))) {
+		SIM_EMIT(act, seen->n[SHARD_ID], 0, 0, 0);
+		return 0;
+	}
 	shard = sim_change(act, row);
 	shard->n[SHARD_EPOCH]++;
 	if (shard->s[SHARD_OWNER])
@@ -379,7 +389,9 @@ static int give(struct act *act)
 
 	if (!can_give(act, sim_shard(act, NUMBER_ARG(0), &row)))
 		return 0;
-	rc = sim_lock(act, row, true, WAITS);
+	rc = sim_lock(act, row, true, SKIPS);
+	if (rc == EBUSY)
+		return 0;
 	if (rc == 0 && can_give(act, sim_see_last(act, row))) {
 		struct version *shard = sim_change(act, row);
 
