@@ -1,14 +1,16 @@
 #!/usr/bin/perl
 # SPDX-License-Identifier: BSD-2-Clause
-# mutate.pl TABLES check | list [WORD...] | sample SEED | apply NAME
+# mutate.pl TABLES check | list [WORD...] | sample FILE... | apply NAME
 #
 # Reads tables of planted faults, whose form test/mutants.sh describes.  TABLES is a pattern of the shell; "faults" means the tables beside the
 # tests.  Runs in the root of a tree.  `check` demands that each entry fits the
-# sources; `list` prints "NAME FILE PROGRAM TEST" of those whose name or file contains a word, `sample` of one for each file; `apply` plants one.
+# sources; `list` prints "NAME FILE PROGRAM TEST" of those whose name or file contains a word, `sample` of those
+# that a change of these files may blind or break; `apply` plants one.
 #
 # Perl, because a line of the table has to be found whatever its spaces, line breaks and comments are now; it is on every Debian.
 use strict;
 use warnings;
+use Digest::MD5 'md5_hex';
 use File::Find;
 
 our @files; # by their paths below src/; headers for users and the store's by their whole paths
@@ -127,13 +129,18 @@ sub check {
 	return @problems ? 1 : 0;
 }
 
-# One entry of each file, the same ones for the same seed.
-sub draw {
-	my ($seed, @entries) = @_;
-	my (%key, %drawn);
-	srand $seed;
-	$key{ $_->{name} } = rand for @entries;
-	return grep { !$drawn{ $_->{file} }++ } sort { $key{ $a->{name} } <=> $key{ $b->{name} } } @entries;
+# The entries of these files, sources or tests: first one of each source, then a second one.  Among those of one source a digest decides, so that
+# neighbours in a table do not stand together.
+sub sample {
+	my ($changed, @entries) = @_;
+	my ($any, %rank, @sample) = join "\n", @$changed;
+	for my $entry (sort { md5_hex($a->{name}) cmp md5_hex($b->{name}) } @entries) {
+		my $program = $entry->{program} =~ s/.*://r;
+		my $tests = $program =~ /^(store_)?sim$/ ? ($1 ? 'store/' : '') . 'test/sim/' : "(?:store/)?test/$program\\.";
+		next unless $any =~ /^$tests/m || grep { $any =~ /^\Q$_\E$/m } map { path_of($_->{file}) // () } @{ $entry->{edits} };
+		push @sample, [$rank{ $entry->{file} }++, $entry];
+	}
+	return map { $_->[1] } sort { $a->[0] <=> $b->[0] } @sample;
 }
 
 sub print_entries {
@@ -151,7 +158,7 @@ sub main {
 		@entries = grep { my $entry = $_; grep { index("$entry->{name} $entry->{file}", $_) >= 0 } @words } @entries if @words;
 		print_entries(@entries);
 	} elsif ($command eq 'sample') {
-		print_entries(draw($words[0], @entries));
+		print_entries(sample(\@words, @entries));
 	} else {
 		die "mutate.pl: no such command: $command\n";
 	}

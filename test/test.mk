@@ -114,7 +114,7 @@ soak: $(API_TESTS) ## a mixed load of some 10^9 operations (minutes)
 mutants: ## plants faults, one by one, and demands that a test finds each
 	CC='$(CC)' test/mutants.sh
 
-mutants-sample: ## one fault of each source file, drawn by HWT_SEED, SECONDS=600 of them
+mutants-sample: ## faults of what the last change touches, SECONDS=60
 	CC='$(CC)' test/mutants.sh --sample $(SECONDS)
 
 mutants-random: ## 100 faults of both libraries drawn by HWT_SEED; shows those that no test finds

@@ -578,7 +578,7 @@ end
 
 -- Against a model: a table of what is due when.
 function tests.random_programs_agree_with_a_table()
-	local seed = tonumber(os.getenv "HWT_SEED") or os.time()
+	local seed = tonumber(os.getenv "HWT_SEED") or 1
 
 	print("# HWT_SEED=" .. seed)
 	math.randomseed(seed)
