@@ -14,7 +14,7 @@ CPP_TESTS := $(if $(shell command -v $(CXX) 2>/dev/null),$(addprefix $(BUILD)/te
 TWINS ?= $(patsubst %,hierarchical:$(BUILD)/test/%,\
 	$(if $(findstring thread,$(SAN)),,unit_wheel unit_world unit_oracle unit_idle) test_memory)
 
-.PHONY: check sim soak fuzz model genmc static aarch64 coverage mutants mutants-sample mutants-random races memcheck platforms weather
+.PHONY: check check-more sim soak fuzz model genmc static aarch64 coverage mutants mutants-sample mutants-random races memcheck platforms weather
 
 $(BUILD)/unit/%.o: src/%.c
 	@mkdir -p $(@D)
@@ -90,14 +90,19 @@ RUNS = $(PROGRAMS) $(TWINS)
 LONG := %/unit_oracle %/unit_interleave %/sim %/test_stress_all %/test_memory
 
 # What looks at the sources, and names its compilers itself; and what is compiled and run as the tests are.
-SOURCE_CHECKS ?= test/layers.sh test/edges.sh test/header.sh test/man.sh store/test/store_man.sh
-BUILD_CHECKS ?= test/abi.sh test/docs.sh test/hpp.sh test/examples.sh test/dlopen.sh test/lua.sh $(if $(TWINS),test/bench.sh)
+SOURCE_CHECKS ?= test/layers.sh test/edges.sh test/man.sh store/test/store_man.sh
+BUILD_CHECKS ?= test/abi.sh test/examples.sh test/dlopen.sh test/lua.sh
+# What compiles the same again and again, or takes as long as all others: the gate's, and of whom a change concerns.
+MORE_CHECKS = test/header.sh test/docs.sh test/hpp.sh test/bench.sh $(if $(STORE),store/test/languages.sh store/test/history.sh)
 
 # For a build beside others, TWINS=, SOURCE_CHECKS=, BUILD_CHECKS= and STORE= leave out what hangs on the compiler less than on
 # chance or not at all.  What draws at random does half of what the gate does.
-check: all $(PROGRAMS) $(if $(BUILD_CHECKS),$(EXAMPLES) $(EXAMPLES_MORE) $(BENCH)) $(STORE_TESTS) $(STORE_SIM) ## all tests; make check-store those of libhwt-store
+check: all $(PROGRAMS) $(if $(BUILD_CHECKS),$(EXAMPLES) $(EXAMPLES_MORE)) $(STORE_TESTS) $(STORE_SIM) ## all tests but those of check-more; make check-store those of libhwt-store
 	$(if $(SAN),,HWT_SCALE=$${HWT_SCALE:-50}) CC='$(CC)' CXX='$(CXX)' SAN='$(SAN)' test/run.sh $(BUILD) $(filter $(LONG),$(RUNS)) $(filter-out $(LONG),$(RUNS)) $(STORE_RUNS) $(STORE_CHECKS) \
 		$(SOURCE_CHECKS) $(BUILD_CHECKS)
+
+check-more: all $(EXAMPLES) $(EXAMPLES_MORE) $(BENCH) ## headers and documents by each compiler, drivers of other languages, histories
+	CC='$(CC)' CXX='$(CXX)' SAN='$(SAN)' test/run.sh $(BUILD) $(MORE_CHECKS)
 
 weather: $(PROGRAMS) $(STORE_TESTS) $(BUILD)/weather.so ## all test programs, on a machine that seems to be busy
 	HWT_SCALE=$${HWT_SCALE:-20} test/run.sh $(BUILD) $(addprefix weather:,$(filter-out %/unit_interleave %/sim,$(PROGRAMS)) $(filter-out %/store_sim,$(STORE_RUNS)))

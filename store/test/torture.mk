@@ -3,7 +3,7 @@
 
 .PHONY: torture torture-ha
 
-STORE_CHECKS += $(if $(STORE),store/test/history.sh store/test/pgbouncer.sh)
+STORE_CHECKS += $(if $(STORE),store/test/pgbouncer.sh)
 
 torture: $(if $(STORE),$(BUILD)/test/torture) ## libhwt-store while processes and databases die, SECONDS=600
 	$(if $(STORE),HWT_TORTURE_S=$(or $(SECONDS),600) test/run.sh $(BUILD) store/test/torture.sh,@echo 'torture: libhwt-store is not built')
