@@ -21,7 +21,7 @@ done
 # Only a hang is ended; a script may build and run for hours on a busy machine.
 set -- timeout -k 5 "${HWT_TEST_TIMEOUT:-14400}" ${on:+"$on"} ${weather:+env "LD_PRELOAD=$weather"} "$program" "$@"
 [ -n "${HWT_TAP:-}" ] || exec "$@"
-tap=$HWT_TAP/$(echo "$test" | tr / _)
+tap=$HWT_TAP/$(echo "$test" | tr / %)
 {
 	"$@"
 	echo $? >"$tap.status"

@@ -71,46 +71,69 @@ static inline void sleep_ms(int64_t ms)
 	sleep_ns(HWT_MS(ms));
 }
 
-/* True as soon as the counter has reached target; false when it stands still for longer than patience lasts. */
-static inline bool wait_count(atomic_uint *counter, unsigned target)
-{
-	int64_t give_up_ns = hwt_now() + PATIENCE_NS;
+/* A wait: where, for what, since when, and when something last moved. */
+struct patience {
+	const char *file, *what;
+	int line;
+	int64_t begin_ns, moved_ns;
+};
 
-	for (unsigned seen = atomic_load(counter), now; (now = atomic_load(counter)) < target;) {
-		if (now != seen) /* what is slow does not hang */
-			give_up_ns = hwt_now() + PATIENCE_NS;
-		seen = now;
-		if (hwt_now() > give_up_ns)
+#define PATIENCE(what)                                                                                                 \
+	{                                                                                                              \
+		__FILE__, what, __LINE__, hwt_now(), hwt_now()                                                         \
+	}
+#define PATIENT(what) ((struct patience)PATIENCE(what))
+
+/* Waits for a moment; false once nothing has moved for so long that it must hang. */
+static inline bool patience_lasts(struct patience *patience, int64_t pause_ns)
+{
+	int64_t now_ns = hwt_now();
+
+	test_waited(patience->file, patience->line, patience->what, now_ns - patience->begin_ns);
+	if (now_ns - patience->moved_ns > PATIENCE_NS)
+		return false;
+	if (pause_ns > 0)
+		sleep_ns(pause_ns);
+	return true;
+}
+
+/* What is slow does not hang. */
+static inline void patience_moved(struct patience *patience)
+{
+	patience->moved_ns = hwt_now();
+}
+
+/* True as soon as the counter has reached target; false when it stands still for longer than patience lasts. */
+#define wait_count(counter, target) wait_count_in(PATIENT(#counter " >= " #target), counter, target)
+static inline bool wait_count_in(struct patience patience, atomic_uint *counter, unsigned target)
+{
+	for (unsigned seen = atomic_load(counter), now; (now = atomic_load(counter)) < target; seen = now) {
+		if (now != seen)
+			patience_moved(&patience);
+		if (!patience_lasts(&patience, HWT_US(200)))
 			return false;
-		sleep_ns(HWT_US(200));
 	}
 	return true;
 }
 
 /* Until it has ended, however: when others are at work its memory may serve them the moment after. */
-static inline bool wait_ended(hwt_timeout timeout)
+#define wait_ended(timeout) wait_ended_in(PATIENT(#timeout " ends"), timeout)
+static inline bool wait_ended_in(struct patience patience, hwt_timeout timeout)
 {
-	int64_t give_up_ns = hwt_now() + PATIENCE_NS;
-
 	for (hwt_state state = HWT_PENDING; state == HWT_PENDING || state == HWT_RUNNING;) {
-		if (hwt_now() > give_up_ns)
+		if (!patience_lasts(&patience, state == HWT_PENDING ? HWT_US(200) : 0))
 			return false;
 		state = hwt_timeout_state(timeout);
-		if (state == HWT_PENDING)
-			sleep_ns(HWT_US(200));
 	}
 	return true;
 }
 
-static inline bool wait_none_pending(const hwt_timer *timer)
+#define wait_none_pending(timer) wait_none_pending_in(PATIENT("none of " #timer " is pending"), timer)
+static inline bool wait_none_pending_in(struct patience patience, const hwt_timer *timer)
 {
-	int64_t give_up_ns = hwt_now() + PATIENCE_NS;
-
-	while (hwt_pending_timeouts(timer) != 0) {
-		if (hwt_now() > give_up_ns)
+	while (hwt_pending_timeouts(timer) != 0)
+		if (!patience_lasts(&patience, HWT_US(200)))
 			return false;
-		sleep_ns(HWT_US(200));
-	}
 	return true;
 }
 

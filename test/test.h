@@ -10,6 +10,10 @@
  *
  * HWT_FAIL_FAST=1: the first test that fails is the last one.
  *
+ * A wait for another thread or process tells test_waited how long it lasts, again and again.  After 20 s the program
+ * says where it waits, and below the result of a test stands its longest wait, if that was a second: test/run.sh lists
+ * them.
+ *
  * A TEST registers itself, so none is forgotten.  A program runs all of them in the order of the file, or those whose
  * name contains one of its arguments, and speaks TAP, the Test Anything Protocol, for prove(1).
  */
@@ -20,6 +24,9 @@
 #ifdef __cplusplus /* test_cpp.cpp */
 #include <atomic>
 using std::atomic_fetch_add;
+using std::atomic_flag;
+using std::atomic_flag_clear;
+using std::atomic_flag_test_and_set;
 using std::atomic_load;
 using std::atomic_store;
 using std::atomic_uint;
@@ -94,6 +101,34 @@ static inline void test_fail(const char *file, int line, const char *what, int64
 		fprintf(stderr, "%s:%d: %s\n", file, line, what);
 }
 
+#define TEST_LONG_WAIT_NS INT64_C(20000000000)
+
+static struct {
+	const char *name;    /* of the running test */
+	atomic_flag is_busy; /* the others, which the longest wait of the test fills in */
+	const char *file, *what;
+	int line;
+	int64_t ns;
+} test_longest = { NULL, ATOMIC_FLAG_INIT, NULL, NULL, 0, 0 };
+
+/* It has waited for `ns` so far. */
+static inline void test_waited(const char *file, int line, const char *what, int64_t ns)
+{
+	/* One that meets another wait here is told the next time. */
+	if (ns < 1000000000 || atomic_flag_test_and_set(&test_longest.is_busy))
+		return;
+	if (ns >= TEST_LONG_WAIT_NS && test_longest.ns < TEST_LONG_WAIT_NS)
+		fprintf(stderr, "# %s waits for 20 s: %s:%d: %s\n", test_longest.name ? test_longest.name : "a child",
+			file, line, what);
+	if (ns > test_longest.ns) {
+		test_longest.file = file;
+		test_longest.what = what;
+		test_longest.line = line;
+		test_longest.ns = ns;
+	}
+	atomic_flag_clear(&test_longest.is_busy);
+}
+
 static inline bool test_chosen(const char *name, int argc, char **argv)
 {
 	for (int i = 1; i < argc; i++)
@@ -108,10 +143,15 @@ static inline bool test_run(const struct test *test, unsigned number)
 
 	atomic_store(&test_failures, 0);
 	test_skipped = NULL;
+	test_longest.name = test->name;
+	test_longest.ns = 0;
 	test->run();
 	passed = atomic_load(&test_failures) == 0;
 	printf("%sok %u - %s%s%s\n", passed ? "" : "not ", number, test->name, test_skipped ? " # SKIP " : "",
 	       test_skipped ? test_skipped : "");
+	if (test_longest.ns > 0)
+		printf("# waited %.1f s: %s at %s:%d: %s\n", (double)test_longest.ns / 1e9, test->name,
+		       test_longest.file, test_longest.line, test_longest.what);
 	return passed;
 }
 

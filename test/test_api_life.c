@@ -52,12 +52,12 @@ struct thread_seen {
 static void look_task(hwt_timeout timeout, void *arg)
 {
 	struct thread_seen *seen = arg;
-	int64_t give_up_ns = hwt_now() + PATIENCE_NS;
+	struct patience patience = PATIENCE("the name");
 
 	(void)timeout;
 	do /* the name may be set by the thread that started the worker, a moment later */
 		CHECK_INT(pthread_getname_np(pthread_self(), seen->name, sizeof(seen->name)), ==, 0);
-	while (strcmp(seen->name, seen->wanted) != 0 && hwt_now() < give_up_ns);
+	while (strcmp(seen->name, seen->wanted) != 0 && patience_lasts(&patience, 0));
 	seen->id = syscall(SYS_gettid);
 	atomic_store(&seen->done, 1);
 }
@@ -67,7 +67,6 @@ static void look(const hwt_config *config, struct thread_seen *seen, char *overw
 {
 	hwt_timer *timer = NULL;
 	char path[64];
-	int64_t give_up_ns;
 
 	REQUIRE(hwt_timer_create(&timer, config) == 0);
 	if (overwrite)
@@ -78,8 +77,9 @@ static void look(const hwt_config *config, struct thread_seen *seen, char *overw
 	CHECK_RC(hwt_timer_destroy(timer), 0);
 	/* The thread is gone.  The kernel may take a moment to drop the entry of a thread that has been joined. */
 	snprintf(path, sizeof(path), "/proc/self/task/%" PRId64, seen->id);
-	for (give_up_ns = hwt_now() + PATIENCE_NS; access(path, F_OK) == 0 && hwt_now() < give_up_ns;)
-		sleep_ms(1);
+	for (struct patience patience = PATIENCE("its entry"); access(path, F_OK) == 0;)
+		if (!patience_lasts(&patience, HWT_MS(1)))
+			break;
 	CHECK(access(path, F_OK) != 0);
 }
 

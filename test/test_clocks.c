@@ -152,7 +152,7 @@ TEST(a_loop_s_descriptor_rings_on_each_clock)
 		CHECK_RC(hwt_timer_fd(timer, &set[0].fd), 0);
 		timed.not_before_ns = hwt_clock_now(clocks[i]) + HWT_MS(8);
 		CHECK_RC(hwt_new_timeout(timer, timed_task, &timed, HWT_MS(8), NULL), 0);
-		for (int64_t end_ns = hwt_now() + PATIENCE_NS; timed.ran == 0 && hwt_now() < end_ns;) {
+		for (struct patience patience = PATIENCE("a run"); timed.ran == 0 && patience_lasts(&patience, 0);) {
 			REQUIRE(poll(set, 1, (int)(PATIENCE_NS / HWT_MS(1))) == 1);
 			CHECK_RC(hwt_timer_advance(timer, hwt_clock_now(clocks[i]), NULL), 0);
 		}

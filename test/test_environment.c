@@ -482,9 +482,9 @@ TEST(row27_worker_survives_signals)
 		CHECK_RC(hwt_new_timeout_at(timer, run_task, &runs[i], runs[i].not_before_ns, NULL), 0);
 	}
 	for (int i = 0; i < COUNT; i++)
-		for (int64_t give_up_ns = hwt_now() + PATIENCE_NS; runs[i].ran == 0 && hwt_now() < give_up_ns;) {
+		for (struct patience patience = PATIENCE("a run"); runs[i].ran == 0;) {
+			REQUIRE(patience_lasts(&patience, HWT_US(500)));
 			CHECK_INT(pthread_kill(worker, SIGUSR1), ==, 0);
-			sleep_ns(HWT_US(500));
 		}
 	for (int i = 0; i < COUNT; i++)
 		CHECK_INT(runs[i].ran, ==, 1);

@@ -38,10 +38,9 @@ static unsigned settled_entries(const char *path, unsigned wanted)
 {
 	unsigned count = entries(path);
 
-	for (int64_t give_up_ns = hwt_now() + PATIENCE_NS; count != wanted && hwt_now() < give_up_ns;) {
-		sleep_ms(10);
-		count = entries(path);
-	}
+	for (struct patience patience = PATIENCE("its entries"); count != wanted; count = entries(path))
+		if (!patience_lasts(&patience, HWT_MS(10)))
+			break;
 	return count;
 }
 

@@ -59,14 +59,12 @@ TEST(a_size_that_was_never_set_is_refused)
 /* A run is counted after its task has returned, and its tick after the last run of it. */
 static bool wait_counted(hwt_timer *timer, uint64_t completed)
 {
-	int64_t give_up_ns = hwt_now() + PATIENCE_NS;
+	struct patience patience = PATIENCE("the counts");
 	hwt_stats stats;
 
-	while ((stats = stats_of(timer)).completed < completed || stats.tick_max_ns == 0) {
-		if (hwt_now() > give_up_ns)
+	while ((stats = stats_of(timer)).completed < completed || stats.tick_max_ns == 0)
+		if (!patience_lasts(&patience, HWT_MS(1)))
 			return false;
-		sleep_ms(1);
-	}
 	return true;
 }
 

@@ -74,10 +74,10 @@ static void *write_letters(void *arg)
 
 static hwt_timeout read_handle(struct letter *letter)
 {
-	int64_t give_up_ns = hwt_now() + PATIENCE_NS;
+	struct patience patience = PATIENCE("a letter");
 	hwt_timeout timeout = HWT_TIMEOUT_NONE;
 
-	while ((!timeout.entry || !timeout.generation) && hwt_now() < give_up_ns) {
+	while ((!timeout.entry || !timeout.generation) && patience_lasts(&patience, 0)) {
 		timeout.entry = atomic_load_explicit(&letter->entry, memory_order_relaxed);
 		timeout.generation = atomic_load_explicit(&letter->generation, memory_order_relaxed);
 	}

@@ -109,18 +109,18 @@ static inline hwt_store_config store_config(void)
 /* rc = call, once more while somebody else has SQLite's lock for longer than a call waits: he may stand still. */
 #define PATIENTLY(rc, call)                                                                                            \
 	do {                                                                                                           \
-		int64_t patience_end_ns_ = hwt_now() + PATIENCE_NS;                                                    \
+		struct patience patience_ = PATIENCE(#call);                                                           \
                                                                                                                        \
-		while (((rc) = (call)) == EAGAIN && hwt_now() < patience_end_ns_)                                      \
+		while (((rc) = (call)) == EAGAIN && patience_lasts(&patience_, 0))                                     \
 			;                                                                                              \
 	} while (0)
 
 /* The same for a call that failed because a server is slow: a short connect_timeout, or a short lease. */
 #define DESPITE_TIMEOUTS(rc, call)                                                                                     \
 	do {                                                                                                           \
-		int64_t timeouts_end_ns_ = hwt_now() + PATIENCE_NS;                                                    \
+		struct patience timeouts_ = PATIENCE(#call);                                                           \
                                                                                                                        \
-		while (((rc) = (call)) == ENOTCONN && hwt_now() < timeouts_end_ns_)                                    \
+		while (((rc) = (call)) == ENOTCONN && patience_lasts(&timeouts_, 0))                                   \
 			;                                                                                              \
 	} while (0)
 
@@ -188,11 +188,11 @@ static inline hwt_store *fresh_of(hwt_store_config config)
 /* Only a hang ends the wait, and then the test fails. */
 #define WAIT_FOR(condition)                                                                                            \
 	do {                                                                                                           \
-		int64_t wait_end_ns_ = hwt_now() + PATIENCE_NS;                                                        \
+		struct patience wait_ = PATIENCE(#condition);                                                          \
 		bool wait_met_;                                                                                        \
                                                                                                                        \
-		while (!(wait_met_ = (condition)) && hwt_now() < wait_end_ns_)                                         \
-			sleep_ms(1);                                                                                   \
+		while (!(wait_met_ = (condition)) && patience_lasts(&wait_, HWT_MS(1)))                                \
+			;                                                                                              \
 		if (!wait_met_)                                                                                        \
 			test_fail(__FILE__, __LINE__, #condition, 0, 0, false);                                        \
 	} while (0)
@@ -212,13 +212,14 @@ static inline int checked(const char *file, int line, const char *what, int rc, 
  */
 #define CHECK_CALL(call, want)                                                                                         \
 	do {                                                                                                           \
-		int64_t call_end_ns_ = hwt_now() + PATIENCE_NS;                                                        \
+		struct patience call_ = PATIENCE(#call);                                                               \
 		int call_rc_;                                                                                          \
                                                                                                                        \
 		do {                                                                                                   \
 			errno = ERRNO_MARK;                                                                            \
 			call_rc_ = (call);                                                                             \
-		} while (call_rc_ == EAGAIN && (want) != EAGAIN && hwt_now() < call_end_ns_);                          \
+		} while (call_rc_ == EAGAIN && (want) != EAGAIN && patience_lasts(&call_, 0));                         \
+		test_waited(__FILE__, __LINE__, #call, hwt_now() - call_.begin_ns);                                    \
 		(void)checked(__FILE__, __LINE__, #call, call_rc_, (want));                                            \
 		CHECK_INT(errno, ==, ERRNO_MARK);                                                                      \
 		CHECK((hwt_store_error()[0] != '\0') == (call_rc_ != 0));                                              \
@@ -318,39 +319,34 @@ static inline hwt_store_stats stats_of_store(hwt_store *store)
 }
 
 /* Once nothing runs: the counters follow the commit of an end. */
-static inline hwt_store_stats settled_stats(hwt_store *store)
+#define settled_stats(store) settled_stats_in(PATIENT("nothing of " #store " runs"), store)
+static inline hwt_store_stats settled_stats_in(struct patience patience, hwt_store *store)
 {
-	int64_t give_up_ns = hwt_now() + PATIENCE_NS;
-
-	while (stats_of_store(store).running != 0 && hwt_now() < give_up_ns)
-		sleep_ms(1);
+	while (stats_of_store(store).running != 0 && patience_lasts(&patience, HWT_MS(1)))
+		;
 	return stats_of_store(store);
 }
 
 /* ENOENT comes to be: it is done. */
-static inline bool wait_gone(hwt_store *store, int64_t id)
+#define wait_gone(store, id) wait_gone_in(PATIENT(#id " is gone"), store, id)
+static inline bool wait_gone_in(struct patience patience, hwt_store *store, int64_t id)
 {
-	int64_t give_up_ns = hwt_now() + PATIENCE_NS;
 	hwt_store_info info = HWT_STORE_INFO_INIT;
 
-	while (hwt_store_get(store, id, &info) != ENOENT) {
-		if (hwt_now() > give_up_ns)
+	while (hwt_store_get(store, id, &info) != ENOENT)
+		if (!patience_lasts(&patience, HWT_MS(1)))
 			return false;
-		sleep_ms(1);
-	}
 	return true;
 }
 
-static inline bool wait_store_state(hwt_store *store, int64_t id, hwt_store_state state)
+#define wait_store_state(store, id, state) wait_store_state_in(PATIENT(#id " is " #state), store, id, state)
+static inline bool wait_store_state_in(struct patience patience, hwt_store *store, int64_t id, hwt_store_state state)
 {
-	int64_t give_up_ns = hwt_now() + PATIENCE_NS;
 	hwt_store_info info = HWT_STORE_INFO_INIT;
 
-	while (hwt_store_get(store, id, &info) == 0 && info.state != state) {
-		if (hwt_now() > give_up_ns)
+	while (hwt_store_get(store, id, &info) == 0 && info.state != state)
+		if (!patience_lasts(&patience, HWT_MS(1)))
 			return false;
-		sleep_ms(1);
-	}
 	return info.state == state;
 }
 
@@ -381,15 +377,12 @@ static inline int64_t now_us(void)
 }
 
 /* Until shards are held by this store. */
-static inline bool wait_held(hwt_store *store, uint64_t shards)
+#define wait_held(store, shards) wait_held_in(PATIENT(#store " holds " #shards), store, shards)
+static inline bool wait_held_in(struct patience patience, hwt_store *store, uint64_t shards)
 {
-	int64_t give_up_ns = hwt_now() + PATIENCE_NS;
-
-	while (stats_of_store(store).shards_held != shards) {
-		if (hwt_now() > give_up_ns)
+	while (stats_of_store(store).shards_held != shards)
+		if (!patience_lasts(&patience, HWT_MS(2)))
 			return false;
-		sleep_ms(2);
-	}
 	return true;
 }
 
@@ -556,18 +549,16 @@ static inline size_t log_ids(size_t *starts, size_t *early)
 }
 
 /* Until so many different ids have started: after a kill some start twice. */
-static inline bool wait_log(size_t count)
+#define wait_log(count) wait_log_in(PATIENT(#count " have started"), count)
+static inline bool wait_log_in(struct patience patience, size_t count)
 {
-	int64_t give_up_ns = hwt_now() + PATIENCE_NS;
 	size_t starts, early, seen = 0, now;
 
-	while ((now = log_ids(&starts, &early)) < count) {
+	for (; (now = log_ids(&starts, &early)) < count; seen = now) {
 		if (now != seen)
-			give_up_ns = hwt_now() + PATIENCE_NS;
-		seen = now;
-		if (hwt_now() > give_up_ns)
+			patience_moved(&patience);
+		if (!patience_lasts(&patience, HWT_MS(5)))
 			return false;
-		sleep_ms(5);
 	}
 	return true;
 }
