@@ -39,11 +39,6 @@ struct sqlite_db {
 	} * waiting, **waiting_end;
 	int64_t patience_ns; /* for the turn and the write lock together; a test has another */
 
-	/* The keeper, a thread that moves the log into the file so that no commit has to. */
-	pthread_cond_t work;
-	pthread_t keeper;
-	bool keeping, keep_on, log_is_long;
-
 	/* With lock: the log as the first connection has met it, for as long as there is one. */
 	unsigned connections;
 	struct hwts_sqlite_log {
@@ -67,6 +62,7 @@ struct sqlite_conn {
 	bool hasty;                       /* this exchange does not wait long for the lock */
 	int64_t now_us, boot_us, read_ns; /* the clocks, as the exchange has read them */
 	int64_t patience_ns;              /* 0: that of the database */
+	int log_parts;                    /* of the log at the last commit */
 	int64_t until_ns;                 /* of the begin that is under way; 0: none is */
 	/* control: */
 	bool listens;
@@ -122,10 +118,9 @@ int hwts_sqlite_tell(sqlite3_stmt *made, const struct hwts_step *step); /* a row
 int hwts_sqlite_find_file(const char *path, char **found);
 int hwts_sqlite_check_files(struct sqlite_conn *conn); /* EIO: they were removed or replaced while they are open */
 
-/* In sqlite_keeper.c. */
+/* In sqlite_log.c. */
 int hwts_sqlite_wal_hook(void *arg, sqlite3 *handle, const char *name, int pages);
-void hwts_sqlite_start_keeper(struct sqlite_db *db);
-void hwts_sqlite_stop_keeper(struct sqlite_db *db);
+void hwts_sqlite_tend(struct hwts_conn *conn);
 
 /* In sqlite_turn.c. */
 bool hwts_sqlite_turn(struct sqlite_db *db, int64_t until_ns, bool first); /* false: it did not come until then */
@@ -139,6 +134,6 @@ int hwts_sqlite_prepare(struct hwts_conn *conn);
 int hwts_sqlite_listen(struct hwts_conn *conn, const struct hwts_shard_row *shards, size_t n, bool on);
 int hwts_sqlite_news_fd(struct hwts_conn *conn);
 int hwts_sqlite_news(struct hwts_conn *conn, bool signalled, hwts_hear *hear, void *ctx, int64_t *again_ns);
-void hwts_sqlite_tend(struct hwts_conn *conn);
+void hwts_sqlite_tend_hints(struct sqlite_conn *conn);
 
 #endif

@@ -37,7 +37,6 @@ static int open_db(const char *url, struct hwts_db **out)
 	hwts_cond_init(&db->turned);
 	db->waiting_end = &db->waiting;
 	db->patience_ns = HWTS_SQLITE_PATIENCE_NS;
-	hwts_cond_init(&db->work);
 	*out = &db->db;
 	return 0;
 }
@@ -46,10 +45,8 @@ static void close_db(struct hwts_db *base)
 {
 	struct sqlite_db *db = (struct sqlite_db *)base;
 
-	hwts_sqlite_stop_keeper(db);
 	pthread_mutex_destroy(&db->lock);
 	pthread_cond_destroy(&db->turned);
-	pthread_cond_destroy(&db->work);
 	free(db->path);
 	free(db);
 }
@@ -71,10 +68,8 @@ static void disconnect(struct hwts_conn *base)
 {
 	struct sqlite_conn *conn = sqlite_conn(base);
 
-	if (conn->inotify >= 0) {
-		hwts_sqlite_stop_keeper(sqlite_db(base));
+	if (conn->inotify >= 0)
 		close(conn->inotify);
-	}
 	close_handle(conn);
 }
 
@@ -112,7 +107,7 @@ static int settle(struct sqlite_conn *conn, enum hwts_role role)
 {
 	int64_t give_up_ns = hwt_now() + HWTS_SQLITE_PATIENCE_NS;
 	bool is_wal = false;
-	int failed = 0, rc;
+	int rc;
 
 	sqlite3_extended_result_codes(conn->handle, 1);
 	conn->patience_ns = role == HWTS_CONTROL ? HWTS_MIN(HWTS_SQLITE_PATIENCE_NS, conn->conn.db->lease_us * 500) : 0;
@@ -135,13 +130,12 @@ static int settle(struct sqlite_conn *conn, enum hwts_role role)
 				 " network's file system, or a VFS without it",
 				 sqlite_db(&conn->conn)->path);
 	conn->full = true;
-	/* What a long reader has made grow shrinks when the log begins again: 64 MiB, as the keeper has it. */
+	/* What a long reader has made grow shrinks when the log begins again. */
 	rc = sqlite3_exec(conn->handle, "pragma journal_size_limit = 67108864", NULL, NULL, NULL);
 	if (rc != SQLITE_OK)
 		return hwts_sqlite_error(conn, rc, "open");
-	failed = hwts_sqlite_do(conn, "pragma synchronous = full", NOTHING);
 	sqlite3_wal_hook(conn->handle, hwts_sqlite_wal_hook, conn);
-	return failed;
+	return hwts_sqlite_do(conn, "pragma synchronous = full", NOTHING);
 }
 
 static int connect(struct hwts_db *base, enum hwts_role role, struct hwts_conn **out)
@@ -169,8 +163,6 @@ static int connect(struct hwts_db *base, enum hwts_role role, struct hwts_conn *
 		close_handle(conn);
 		return rc;
 	}
-	if (role == HWTS_CONTROL)
-		hwts_sqlite_start_keeper(db);
 	*out = &conn->conn;
 	return 0;
 }

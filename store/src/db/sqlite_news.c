@@ -171,11 +171,10 @@ static int remove_hints(struct sqlite_conn *conn, int64_t now_us)
  * second; a file whose hints stay grows without end.  It leaves time for the next renewal.
  * A hint of the future is from a clock that was ahead: it goes, too, since those behind it wait for it.
  */
-void hwts_sqlite_tend(struct hwts_conn *base)
+void hwts_sqlite_tend_hints(struct sqlite_conn *conn)
 {
-	struct sqlite_conn *conn = sqlite_conn(base);
 	int64_t now_us = hwts_wall_us(), any;
-	int64_t enough_ns = hwt_now() + base->db->lease_us * 1000 / 12;
+	int64_t enough_ns = hwt_now() + conn->conn.db->lease_us * 1000 / 12;
 
 	if (hwts_sqlite_ask(conn, &any,
 			    "select exists (select 1 from (select at_us from @_hint order by seq limit 1)"
