@@ -79,8 +79,8 @@ void sim_point(const char *where);
 bool sim_run_apart(void (*scenario)(void), uint64_t seed);
 
 /*
- * Runs the known seeds of a scenario, then so many others (seeds.c has the variables that change that), and stops at the
- * first one that fails.  Prints what the simulation says of them.  Returns false if one failed.
+ * Runs the known seeds of a scenario, then so many others (seeds.c has the variables that change that), and stops at
+ * the first one that fails.  Prints what the simulation says of them.  Returns false if one failed.
  */
 struct sim_known {
 	void (*scenario)(void);

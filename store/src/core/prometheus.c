@@ -53,7 +53,7 @@ static void head(struct text *text, const char *name, const char *type, const ch
 	line(text, "# TYPE hwt_store_%s %s\n", name, type);
 }
 
-/* Bytes of a character that acts on a terminal: C0, C1, an end of a line, what sets the direction of text; 0: it is none. */
+/* Bytes of a character that acts on a terminal: C0, C1, a line end, what sets the direction of text; 0: it is none. */
 static size_t control_len(const char *at)
 {
 	unsigned char first = (unsigned char)at[0], second = first >= 0x80 ? (unsigned char)at[1] : 0;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The length of SQLite's log.  Each commit that makes the log longer by a part moves the log into the file: with SQLite's
- * own wal_autocheckpoint every commit would do so once the log is long, which halves the puts.  The log begins again
- * only at a moment at which nobody reads it, and while one reader comes after another there is none.  So control makes
- * one.
+ * The length of SQLite's log.  Each commit that makes the log longer by a part moves the log into the file: with
+ * SQLite's own wal_autocheckpoint every commit would do so once the log is long, which halves the puts.  The log begins
+ * again only at a moment at which nobody reads it, and while one reader comes after another there is none.  So control
+ * makes one.
  */
 #include "db/sqlite.h"
 
