@@ -25,7 +25,7 @@ from ._asyncio import Store
 from ._lib import Busy, Error, Exists, Invalid, NotFound, Span, Unavailable, Unknown
 from ._run import Run
 from ._threads import ThreadStore
-from ._values import ANY, Group, Info, KindInfo, Outcome, Put, State, Stats, next_time
+from ._values import ANY, Default, Group, IfExists, Info, KindInfo, Outcome, Put, State, Stats, next_time
 
 __all__ = [
 	"ANY",
@@ -33,6 +33,7 @@ __all__ = [
 	"Error",
 	"Exists",
 	"Group",
+	"IfExists",
 	"Info",
 	"Invalid",
 	"KindInfo",
@@ -58,7 +59,12 @@ for _name in [name for name in vars(ThreadStore) if not name.startswith("_")]:
 
 
 def open(
-	url: str, *, name: Optional[str] = None, schema: Optional[str] = None, lease: Optional[Span] = None
+	url: str,
+	*,
+	name: Optional[str] = None,
+	schema: Optional[str] = None,
+	lease: Optional[Span] = None,
+	default: Default = None,
 ) -> Store:
 	"""
 	Opens a database for a program on asyncio, and makes the tables if there are none.
@@ -67,10 +73,11 @@ def open(
 	name    of this process, in leases and lists; no two may share one. None: host:pid:random
 	schema  the prefix of the tables; None: "hwt"
 	lease   for how long this process may be silent before others take over what it holds; None: 6 seconds
+	default  what json.dumps calls for data that JSON has not, and has as an argument, too: str is enough for a datetime
 
 	Raises Error and its classes.
 	"""
-	return Store(url, name=name, schema=schema, lease=lease)
+	return Store(url, name=name, schema=schema, lease=lease, default=default)
 
 
 def open_threads(
@@ -80,6 +87,7 @@ def open_threads(
 	schema: Optional[str] = None,
 	lease: Optional[Span] = None,
 	threads: int = 10,
+	default: Default = None,
 ) -> ThreadStore:
 	"""The same for a program of threads: tasks are functions, so many at once, and calls wait for the database."""
-	return ThreadStore(url, name=name, schema=schema, lease=lease, threads=threads)
+	return ThreadStore(url, name=name, schema=schema, lease=lease, threads=threads, default=default)

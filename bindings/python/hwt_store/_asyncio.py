@@ -9,15 +9,14 @@ import signal
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime
-from typing import Any, AsyncIterator, Awaitable, Callable, Collection, Dict, Iterable, List, Optional, Set, TypeVar
+from typing import Any, AsyncIterator, Awaitable, Callable, Collection, Iterable, List, Optional, Set, TypeVar, Union
 
 from ._base import Base
-from ._calls import log
 from ._lib import Span
 from ._pages import Pages
 from ._puts import Puts
 from ._run import Run
-from ._values import ANY, Group, Info, KindInfo, Outcome, Put, State, Stats
+from ._values import ANY, Default, Group, IfExists, Info, KindInfo, Outcome, Put, State, Stats
 
 T = TypeVar("T")
 
@@ -39,8 +38,9 @@ class Store(Base[Callable[[Run], Awaitable[Any]]]):
 		name: Optional[str] = None,
 		schema: Optional[str] = None,
 		lease: Optional[Span] = None,
+		default: Default = None,
 	) -> None:
-		super().__init__(url, name, schema, lease, 100)
+		super().__init__(url, name, schema, lease, default, 100)
 		self._set_up()
 
 	def _set_up(self) -> None:
@@ -51,6 +51,8 @@ class Store(Base[Callable[[Run], Awaitable[Any]]]):
 		self._stopped: Optional["asyncio.Future[None]"] = None
 		self._fd = -1
 		self._interrupted = False
+		self._asked = False  # to stop
+		self._ends: Set["asyncio.Future[bool]"] = set()  # that wait for the database
 
 	def _after_fork(self) -> None:
 		super()._after_fork()
@@ -94,32 +96,37 @@ class Store(Base[Callable[[Run], Awaitable[Any]]]):
 		if self._stopped is not None:
 			raise RuntimeError("run() is under way")
 		self._calls.check_open()
-		self._loop = asyncio.get_running_loop()
-		self._stopped = self._loop.create_future()
+		loop = self._loop = asyncio.get_running_loop()
+		self._stopped = loop.create_future()
 		self._interrupted = False
-		handlers: Dict[int, Any] = {}
+		if self._asked:
+			self._stop()
 		if signals and threading.current_thread() is threading.main_thread():
 			for number in (signal.SIGTERM, signal.SIGINT):
-				handlers[number] = signal.getsignal(number)
-				self._loop.add_signal_handler(number, self._signalled)
-		begin = self._loop.run_in_executor(self._pool, self._calls.begin)
+				self._handlers[number] = signal.getsignal(number)
+				loop.add_signal_handler(number, self._signalled)
+		begin = loop.run_in_executor(self._pool, self._calls.begin)
 		try:
 			self._fd = await asyncio.shield(begin)
-			self._loop.add_reader(self._fd, self._pull)
+			loop.add_reader(self._fd, self._pull)
 			await self._stopped
 			await self._halt(stop_within)
 		except BaseException:
+			self._interrupted = True
 			await asyncio.wait([begin])
 			await self._halt(0)
 			raise
 		finally:
+			handlers, self._handlers = self._handlers, {}
 			for handled, handler in handlers.items():
-				self._loop.remove_signal_handler(handled)
+				loop.remove_signal_handler(handled)
 				signal.signal(handled, handler)
 			self._loop = self._stopped = None
+			self._asked = False
 
 	def stop(self) -> None:
-		"""Lets run() return. On any thread, in tasks too."""
+		"""Lets run() return. On any thread, in tasks too, and before run(), which then returns at once."""
+		self._asked = True
 		loop = self._loop
 		if loop is not None:
 			loop.call_soon_threadsafe(self._stop)
@@ -143,9 +150,10 @@ class Store(Base[Callable[[Run], Awaitable[Any]]]):
 		while not await self._wait(self._calls.try_stop):
 			if self._tasks:
 				await asyncio.wait(self._tasks, timeout=stop_within)
-			if self._tasks:
-				self._interrupt()
-				await asyncio.wait(self._tasks)
+				if any(not task.done() for task in self._tasks):
+					self._interrupt()
+					await asyncio.wait(self._tasks)
+			await asyncio.wait(self._ends) if self._ends else await asyncio.sleep(0.01)
 
 	def _forget_fd(self) -> None:
 		if self._fd >= 0 and self._loop is not None:
@@ -162,30 +170,34 @@ class Store(Base[Callable[[Run], Awaitable[Any]]]):
 				return
 			task = self._loop.create_task(self._execute(got))
 			self._tasks.add(task)
-			task.add_done_callback(self._tasks.discard)
+			task.add_done_callback(functools.partial(self._end, got))
 
 	async def _execute(self, run: Run) -> None:
-		kind = self._calls.kind_of(run)
-		try:
-			await kind.task(run)
-		except asyncio.CancelledError as error:
-			if not self._interrupted:
-				run._failed(error)
-			elif kind.at_most_once:
-				run.give_up("its process was stopped during the run")
-			else:
-				run.again()
-		except Exception as error:
-			log.error("%r failed", run, exc_info=True)
-			run._failed(error)
-		except BaseException as error:
-			run._failed(error)
-			raise
-		finally:
-			if run.is_mine():
-				self._calls.end(run)
-			else:  # this asks the database
-				await self._wait(self._calls.end, run)
+		await self._calls.kind_of(run).task(run)
+
+	def _end(self, run: Run, task: "asyncio.Task[None]") -> None:
+		"""Here each run ends, also one whose task was cancelled before its first step."""
+		self._tasks.discard(task)
+		error: Union[BaseException, str, None] = None
+		if not task.cancelled():
+			error = task.exception()
+		elif not self._is_interrupted():
+			error = asyncio.CancelledError()
+		elif self._calls.kind_of(run).at_most_once:
+			run.give_up("its process was stopped during the run")
+		else:
+			run.again()
+		if run.is_mine():
+			self._calls.end(run, error)
+			return
+		# This asks the database.
+		end = task.get_loop().run_in_executor(self._pool, self._calls.end, run, error)
+		self._ends.add(end)
+		end.add_done_callback(self._ends.discard)
+
+	def _is_interrupted(self) -> bool:
+		"""What is cancelled now is cancelled with run(), or by it."""
+		return self._interrupted or self._stopped is None or self._stopped.cancelled()
 
 	# Timeouts.
 
@@ -204,7 +216,7 @@ class Store(Base[Callable[[Run], Awaitable[Any]]]):
 		priority: int = 0,
 		grace: Optional[Span] = None,
 		spread: Optional[Span] = None,
-		if_exists: str = "error",
+		if_exists: IfExists = "error",
 	) -> int:
 		"""
 		Puts a timeout, and returns its id, which is never used again. When this returns it survives the death of every
@@ -219,7 +231,7 @@ class Store(Base[Callable[[Run], Awaitable[Any]]]):
 		return await self._puts.put(put)
 
 	async def put_many(self, puts: Iterable[Put]) -> List[int]:
-		"""Puts up to 10,000 in one transaction, all of them or none, and returns their ids in the same order."""
+		"""Puts up to 10,000 in one transaction, all of them or none (if_exists: "error" or "replace"). Returns their ids in order."""
 		return await self._wait(self._calls.put_many, puts)
 
 	async def cancel(

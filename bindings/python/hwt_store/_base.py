@@ -3,25 +3,40 @@
 
 import atexit
 import os
+import signal
+import threading
 import weakref
-from typing import Any, Callable, Generic, Optional, TypeVar
+from typing import Any, Callable, Dict, Generic, Optional, Set, TypeVar
 
 from ._calls import Calls, Kind
 from ._lib import Span
+from ._values import Default
 
 Task = TypeVar("Task", bound=Callable[..., Any])
 
 
 class Base(Generic[Task]):
 	def __init__(
-		self, url: str, name: Optional[str], schema: Optional[str], lease: Optional[Span], concurrency: int
+		self,
+		url: str,
+		name: Optional[str],
+		schema: Optional[str],
+		lease: Optional[Span],
+		default: Default,
+		concurrency: int,
 	) -> None:
-		self._calls = Calls(url, name, schema, lease)
+		self._calls = Calls(url, name, schema, lease, default)
 		self._concurrency = concurrency
+		self._handlers: Dict[int, Any] = {}  # of signals, as they were before run()
 		_stores.add(self)
 
 	def _after_fork(self) -> None:
-		"""In the child."""
+		"""In the child, whose signals are its own."""
+		handlers, self._handlers = self._handlers, {}
+		for number, handler in handlers.items():
+			signal.signal(number, signal.SIG_DFL if handler is None else handler)
+		if handlers:
+			signal.set_wakeup_fd(-1)  # asyncio's, on which the parent hears
 		self._calls.reset()
 
 	def _check_task(self, task: Task) -> None:
@@ -66,9 +81,25 @@ class Base(Generic[Task]):
 _stores: "weakref.WeakSet[Base[Any]]" = weakref.WeakSet()
 
 
+_masks: Dict[int, Set[Any]] = {}  # of threads that fork
+
+
+def _before_fork() -> None:
+	"""Until the child has its own handlers a signal for it must not come through the parent's."""
+	if any(store._handlers for store in list(_stores)):
+		_masks[threading.get_ident()] = signal.pthread_sigmask(signal.SIG_BLOCK, (signal.SIGTERM, signal.SIGINT))
+
+
+def _unmask() -> None:
+	mask = _masks.pop(threading.get_ident(), None)
+	if mask is not None:
+		signal.pthread_sigmask(signal.SIG_SETMASK, mask)
+
+
 def _after_fork() -> None:
 	for store in list(_stores):
 		store._after_fork()
+	_unmask()
 
 
 def _at_exit() -> None:
@@ -76,5 +107,5 @@ def _at_exit() -> None:
 		store._calls.close(patience_s=5)
 
 
-os.register_at_fork(after_in_child=_after_fork)
+os.register_at_fork(before=_before_fork, after_in_parent=_unmask, after_in_child=_after_fork)
 atexit.register(_at_exit)

@@ -6,20 +6,28 @@ import logging
 import threading
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, Callable, Collection, Dict, Iterable, List, Optional, Union
+from typing import Any, Callable, Collection, Dict, Iterable, List, Optional, Set, Union
 
 from . import _lib
 from ._lib import NULL, Span, ffi, lib
-from ._run import Run
-from ._values import Group, Groups, Info, KindInfo, Outcome, Put, State, Stats
+from ._run import Run, c_text, words_of
+from ._values import Default, Group, Groups, Info, KindInfo, Outcome, Put, State, Stats
 from ._values import fill_spec, info_of, kind_info_of, stats_of
 
 log = logging.getLogger("hwt_store")
 
 
+def say(level: int, words: str, *arguments: Any, error: Optional[BaseException] = None) -> None:
+	"""Logs, where nothing may be raised: a program's filters and handlers can fail."""
+	try:
+		log.log(level, words, *arguments, exc_info=error)
+	except Exception:
+		pass
+
+
 @ffi.callback("void(void *, const char *)")  # type: ignore[misc]
 def _warn(_ctx: Any, message: Any) -> None:
-	log.warning("%s", _lib.text(message))
+	say(logging.WARNING, "%s", _lib.text(message))
 
 
 @ffi.callback("bool(void *, const hwt_store_kind_info *)")  # type: ignore[misc]
@@ -47,7 +55,10 @@ class Kind:
 class Calls:
 	"""A store that is open."""
 
-	def __init__(self, url: str, name: Optional[str], schema: Optional[str], lease: Optional[Span]) -> None:
+	def __init__(
+		self, url: str, name: Optional[str], schema: Optional[str], lease: Optional[Span], default: Default
+	) -> None:
+		self._default = default
 		self._settings = (url, name, schema, lease)
 		self._kinds: Dict[str, Kind] = {}
 		self.closed = False
@@ -61,7 +72,10 @@ class Calls:
 		self._calls = 0  # that use the handle
 		self._handle = NULL
 		self._registered: Dict[str, Kind] = {}
-		self._started = False
+		self.started = False
+		for reader in getattr(self, "readers", ()):
+			reader.lose()
+		self.readers: Set[Any] = set()  # the Pages that read
 
 	def _open(self) -> Any:
 		url, name, schema, lease = self._settings
@@ -109,6 +123,20 @@ class Calls:
 		finally:
 			self.__leave_call()
 
+	def of_run(self, run: Run, function: Callable[[], Any]) -> Any:
+		"""
+		What function returns, which uses a run; a close waits meanwhile. Raises RuntimeError if the store that has handed
+		out the run is not open any more.
+		"""
+		with self._lock:
+			if self.closed or self._handle != run._handle:
+				raise RuntimeError("this run has ended")
+			self._calls += 1
+		try:
+			return function()
+		finally:
+			self.__leave_call()
+
 	def check(self, function: Any, *arguments: Any) -> None:
 		"""The same, raising what it returns."""
 		code = self._call(function, *arguments)
@@ -121,6 +149,8 @@ class Calls:
 			if self.closed:
 				return
 			self.closed = True
+			for reader in list(self.readers):
+				reader.close()
 			if not self._nobody.wait_for(lambda: self._calls == 0, patience_s):
 				return
 			handle, self._handle = self._handle, NULL
@@ -130,7 +160,7 @@ class Calls:
 	# Kinds and their runs.
 
 	def add_kind(self, kind: Kind) -> None:
-		if self._started:
+		if self.started:
 			raise RuntimeError(f"the kind {kind.name!r} comes too late: run() has begun")
 		if kind.name in self._kinds:
 			raise ValueError(f"the kind {kind.name!r} has a task already")
@@ -146,9 +176,9 @@ class Calls:
 			c.size = ffi.sizeof("hwt_store_kind")
 			c.name = _lib.chars(kind.name, keep)
 			c.mode = _lib.AT_MOST_ONCE if kind.at_most_once else 0
-			c.shards = kind.shards
-			c.concurrency = kind.concurrency
-			c.max_attempts = kind.max_attempts
+			c.shards = _lib.integer(kind.shards, "shards", 0, _lib.UINT32_MAX)
+			c.concurrency = _lib.integer(kind.concurrency, "concurrency", 1, _lib.UINT32_MAX)
+			c.max_attempts = _lib.integer(kind.max_attempts, "max_attempts", 0, _lib.UINT32_MAX)
 			c.backoff_ns = _lib.nanoseconds(kind.backoff, "backoff")
 			c.backoff_max_ns = _lib.nanoseconds(kind.backoff_max, "backoff_max")
 			c.flags = _lib.PULLED
@@ -168,33 +198,50 @@ class Calls:
 		fd = ffi.new("int *")
 		self.check(lib.hwt_store_fd, fd)
 		self.check(lib.hwt_store_start)
-		self._started = True
+		self.started = True
 		return int(fd[0])
 
 	def next(self) -> Union[Run, int]:
 		"""A run that is due; errno.EAGAIN: there is none; errno.ECANCELED: it is being stopped."""
 		c = ffi.new("hwt_store_run **")
+		if not self.started:  # nor in a child
+			return errno.ECANCELED
 		try:
 			code = self._call(lib.hwt_store_next, c)
 		except _lib.Invalid:  # it was closed
 			return errno.ECANCELED
 		if code == 0:
-			return Run(c[0])
+			try:
+				return Run(c[0], self, self._handle)
+			except Exception as error:
+				say(logging.ERROR, "a run cannot be read", error=error)
+				self._call(lambda _handle: lib.hwt_store_end(c[0], lib.hwt_store_fail(c[0], c_text(words_of(error)))))
+				return self.next()
 		if code not in (errno.EAGAIN, errno.ECANCELED):
 			_lib.fail(code)
 		return code
 
-	def end(self, run: Run) -> None:
-		"""Ends a run as it has answered. Waits only if it is no more this process's."""
-		c, run._c = run._c, None
+	def end(self, run: Run, error: Union[BaseException, str, None] = None) -> bool:
+		"""
+		The way to the end of each run: it ends as it has answered, or with an error has failed. False: it had ended.
+		Waits only if it is no more this process's.
+		"""
+		why = words_of(error) if isinstance(error, BaseException) else error
 		try:
-			code = self._call(lambda _handle: lib.hwt_store_end(c, run._answer))
-		except _lib.Invalid:
+			code = self.of_run(run, lambda: run._end(why))
+		except RuntimeError:
 			code = errno.ESTALE
+		if code is None:
+			return False
+		refused = _lib.text(lib.hwt_store_error()) if code else ""
+		if why is not None:
+			say(logging.ERROR, "%r failed%s", run, "" if isinstance(error, BaseException) else f": {why}",
+				error=error if isinstance(error, BaseException) else None)  # fmt: skip
 		if code == errno.ESTALE:
-			log.warning("%r ended too late: the lease was lost, so it runs again, perhaps elsewhere", run)
+			say(logging.WARNING, "%r ended too late: the lease was lost, so it runs again, perhaps elsewhere", run)
 		elif code != 0:
-			log.error("%r has ended, and the database refuses that: %s", run, _lib.text(lib.hwt_store_error()))
+			say(logging.ERROR, "%r has ended, and the database refuses that: %s", run, refused)
+		return True
 
 	def try_stop(self) -> bool:
 		"""Begins nothing more. True: it is stopped. False: runs are out; to be called again when they have ended."""
@@ -202,7 +249,7 @@ class Calls:
 		if code not in (0, errno.EBUSY):
 			_lib.fail(code)
 		if code == 0:
-			self._started = False
+			self.started = False
 		return code == 0
 
 	def abandon(self) -> None:
@@ -215,7 +262,7 @@ class Calls:
 		self.register()
 		keep: List[Any] = []
 		spec = ffi.new("hwt_store_spec *")
-		fill_spec(spec, put, keep)
+		fill_spec(spec, put, keep, self._default)
 		id = ffi.new("int64_t *")
 		code = self._call(lib.hwt_store_put, spec, id)
 		if code != 0 and not (code == errno.EEXIST and put.if_exists in ("keep", "revive")):
@@ -228,7 +275,9 @@ class Calls:
 		keep: List[Any] = []
 		specs = ffi.new("hwt_store_spec[]", len(puts))
 		for spec, put in zip(specs, puts):
-			fill_spec(spec, put, keep)
+			if put.if_exists in ("keep", "revive"):
+				_lib.invalid(f'if_exists "{put.if_exists}" is for a put of its own, as put_many puts all or none')
+			fill_spec(spec, put, keep, self._default)
 		ids = ffi.new("int64_t[]", len(puts))
 		code = self._call(lib.hwt_store_put_many, specs, len(puts), ids)
 		if code != 0:
@@ -252,13 +301,13 @@ class Calls:
 		c = ffi.new("hwt_store_which *")
 		c.size = ffi.sizeof("hwt_store_which")
 		for state in states or ():
+			if not isinstance(state, State):
+				raise TypeError(f"states are of hwt_store.State, as State.PENDING, not {state!r}")
 			c.states |= 1 << state.value
 		if id is not None:
 			if kind is not None or key is not None or group is not None:
 				_lib.invalid("an id alone, or a kind with a key and its group")
-			if id <= 0:
-				_lib.invalid(f"no timeout has the id {id}")
-			c.id = id
+			c.id = _lib.integer(id, "id", 1, _lib.INT64_MAX)
 			return c
 		if kind is None or (key is None and not all):
 			_lib.invalid("an id is needed, or a kind with a key")
@@ -363,11 +412,8 @@ class Calls:
 		keep: List[Any] = []
 		limits = ffi.new("hwt_store_limits *")
 		limits.size = ffi.sizeof("hwt_store_limits")
-		try:
-			limits.running = running
-			limits.burst = burst
-		except OverflowError as error:
-			_lib.invalid(f"a limit is out of range: {error}")
+		limits.running = _lib.integer(running, "running", 0, _lib.UINT32_MAX)
+		limits.burst = _lib.integer(burst, "burst", 0, _lib.UINT32_MAX)
 		limits.start_every_ns = _lib.nanoseconds(start_every, "start_every")
 		self.check(lib.hwt_store_limit, _lib.chars(kind, keep), _lib.chars(group, keep), limits)
 

@@ -3,6 +3,7 @@
 
 import errno
 import os
+import re
 from datetime import datetime, timedelta, timezone
 from typing import Any, Dict, NoReturn, Optional, Sequence, Type, Union
 
@@ -151,6 +152,7 @@ AT_MOST_ONCE = 1
 ABSOLUTE, REPLACE, REVIVE = 1, 2, 4
 WITH_DATA = 1 << 31
 INT64_MAX = 2**63 - 1
+UINT32_MAX = 2**32 - 1
 
 ffi: Any = cffi.FFI()
 ffi.cdef(DECLARATIONS)
@@ -221,10 +223,36 @@ _CLASSES: Dict[int, Type[Error]] = {
 }
 
 
+#: What the library's texts say, and what it is called here.
+_NAMES = {
+	"HWT_STORE_REPLACE and HWT_STORE_REVIVE": 'if_exists "replace" and "revive"',
+	"HWT_STORE_REPLACE": 'if_exists "replace"',
+	"HWT_STORE_REVIVE": 'if_exists "revive"',
+	"HWT_STORE_ABSOLUTE": "at",
+	"delay_ns": "delay",
+	"due_us": "at",
+	"after_us": "after",
+	"a schedule or a period": "cron or every",
+	"above the period": "above every",
+	"period_ns": "every",
+	"schedule": "cron",
+	"grace_ns": "grace",
+	"spread_ns": "spread",
+	"lease_ns": "lease",
+	"backoff_ns": "backoff",
+	"backoff_max_ns": "backoff_max",
+	"start_every_ns": "start_every",
+	"hwt_store_open": "open",
+	"hwt_store_get": "get",
+}
+_C_NAME = re.compile(r"\b(" + "|".join(sorted(_NAMES, key=len, reverse=True)) + r")\b(?!\w)")
+
+
 def fail(code: int, words: Optional[str] = None, id: Optional[int] = None) -> NoReturn:
 	"""Raises what a call has returned; on the thread of the call, which keeps its text."""
 	if words is None:
 		words = text(lib.hwt_store_error())
+	words = _C_NAME.sub(lambda name: _NAMES[name[0]], words)
 	raise _CLASSES.get(code, Error)(code, words or os.strerror(code), id)
 
 
@@ -254,7 +282,10 @@ def chars(value: Optional[str], keep: Any) -> Any:
 		raise TypeError(f"a text is expected, not {value!r}")
 	if "\0" in value:
 		invalid(f"{value!r} has a character 0")
-	made = ffi.new("char[]", value.encode())
+	try:
+		made = ffi.new("char[]", value.encode())
+	except UnicodeEncodeError:
+		invalid(f"{value!r} is no text of Unicode")
 	keep.append(made)
 	return made
 
@@ -294,7 +325,19 @@ def microseconds(at: datetime, what: str) -> int:
 
 
 def moment(us: int) -> datetime:
-	return _EPOCH + us * _MICROSECOND
+	"""The library's times end with the year 10000, which is the first that a datetime has not."""
+	try:
+		return _EPOCH + us * _MICROSECOND
+	except OverflowError:
+		return datetime.max.replace(tzinfo=timezone.utc)
+
+
+def integer(value: int, what: str, least: int, most: int) -> int:
+	if not isinstance(value, int):
+		raise TypeError(f"{what} is an int, not {value!r}")
+	if not least <= value <= most:
+		invalid(f"{what}: {value} is not within {least} and {most}")
+	return value
 
 
 def span_or_none(ns: int) -> Optional[timedelta]:

@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """Lists of timeouts: the library calls back for each row, and a program wants to iterate."""
 
-import queue
 import threading
-from typing import Any, Collection, Iterator, List, Optional, Union
+from typing import Any, Collection, Iterator, List, Optional
 
 from . import _lib
 from ._calls import Calls
@@ -11,16 +10,25 @@ from ._lib import NULL, ffi, lib
 from ._values import Group, Info, State, info_of
 
 PAGE = 500  # rows that are handed over at a time
+AHEAD = 4  # pages that are read ahead
 
 
 @ffi.callback("bool(void *, const hwt_store_info *)")  # type: ignore[misc]
 def _each(ctx: Any, info: Any) -> bool:
 	pages: Pages = ffi.from_handle(ctx)
-	return pages.add(info)
+	try:
+		return pages.add(info_of(info, ffi.buffer(info.data, info.len)[:] if info.data != NULL else b""))
+	except BaseException as error:  # which the library cannot pass on
+		pages.error = error
+		return False
 
 
 class Pages:
-	"""What `each` reads, page by page, on a thread of its own."""
+	"""
+	What `each` reads, page by page, on a thread of its own, which begins with the first page that is asked for.
+
+	The thread waits for a reader only as long as nobody has closed this or the store.
+	"""
 
 	def __init__(
 		self, calls: Calls, kind: str, group: Group, states: Optional[Collection[State]], with_data: bool
@@ -31,40 +39,68 @@ class Pages:
 			self._which.states = sum(1 << state.value for state in State)
 		if with_data:
 			self._which.states |= _lib.WITH_DATA
+		self._calls = calls
+		self.error: Optional[BaseException] = None
+		self._set_up()
+
+	def _set_up(self) -> None:
+		self._changed = threading.Condition()
+		self._pages: List[List[Info]] = []
 		self._page: List[Info] = []
-		self._pages: "queue.Queue[Union[List[Info], BaseException, None]]" = queue.Queue(4)
-		self._over = False
-		threading.Thread(target=self._read, args=(calls,), name="hwt_store each", daemon=True).start()
+		self._begun = self._over = self._unwanted = False
 
-	def _read(self, calls: Calls) -> None:
+	def _read(self) -> None:
 		ctx = ffi.new_handle(self)
-		last: Optional[BaseException] = None
 		try:
-			calls.check(lib.hwt_store_each_ex, self._which, _each, ctx)
+			self._calls.check(lib.hwt_store_each_ex, self._which, _each, ctx)
 		except BaseException as error:
-			last = error
-		self._pages.put(self._page)
-		self._pages.put(last)
+			self.error = self.error or error
+		self._calls.readers.discard(self)
+		with self._changed:
+			self._pages.append(self._page)
+			self._over = True
+			self._changed.notify_all()
 
-	def add(self, info: Any) -> bool:
+	def add(self, info: Info) -> bool:
+		"""Of the reading thread. False: no more are wanted."""
 		if len(self._page) == PAGE:
-			self._pages.put(self._page)
+			with self._changed:
+				self._changed.wait_for(lambda: len(self._pages) < AHEAD or self._unwanted)
+				self._pages.append(self._page)
+				self._changed.notify_all()
 			self._page = []
-		self._page.append(info_of(info, ffi.buffer(info.data, info.len)[:] if info.data != NULL else b""))
-		return not self._over
+		self._page.append(info)
+		return not self._unwanted
 
 	def get(self) -> Optional[List[Info]]:
 		"""The next; None: there are no more."""
-		page = self._pages.get()
-		if isinstance(page, BaseException):
-			raise page
-		return page
+		self._calls.check_open()
+		with self._changed:
+			if not self._begun:
+				self._begun = True
+				self._calls.readers.add(self)
+				threading.Thread(target=self._read, name="hwt_store each", daemon=True).start()
+			self._changed.wait_for(lambda: self._pages or self._over or self._unwanted)
+			if self._unwanted:
+				_lib.invalid("the list was closed, with its store or by a fork")
+			if self._pages:
+				self._changed.notify_all()
+				return self._pages.pop(0)
+			if self.error is not None:
+				raise self.error
+			return None
 
 	def close(self) -> None:
-		"""No more are wanted. The thread hands over three things at most yet, and for these there is room."""
-		self._over = True
-		while not self._pages.empty():
-			self._pages.get()
+		"""No more are wanted. Does not wait."""
+		with self._changed:
+			self._unwanted = True
+			self._pages.clear()
+			self._changed.notify_all()
+
+	def lose(self) -> None:
+		"""In a forked child, which has not the thread that reads."""
+		self._set_up()
+		self._begun = self._unwanted = True
 
 	def __iter__(self) -> Iterator[Info]:
 		try:

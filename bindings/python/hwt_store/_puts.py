@@ -44,6 +44,13 @@ class Puts:
 					self._busy = False
 					return
 			results = self._put_some([put for put, _ in batch])
+			if any(isinstance(result, _lib.Unavailable) for result in results):
+				# Nor is what came meanwhile put: each would wait for the database in its turn.
+				with self._lock:
+					more, self._waiting = self._waiting, []
+				(away,) = [result for result in results if isinstance(result, _lib.Unavailable)][:1]
+				batch += more
+				results += [_again(away) for _ in more]
 			of_loops: Dict[asyncio.AbstractEventLoop, List[Tuple["asyncio.Future[int]", _Result]]] = {}
 			for (_, future), result in zip(batch, results):
 				of_loops.setdefault(future.get_loop(), []).append((future, result))
@@ -54,21 +61,25 @@ class Puts:
 					pass
 
 	def _put_some(self, puts: List[Put]) -> List[_Result]:
-		"""All in one transaction; if that is refused each in its own, as only some are to blame."""
-		if len(puts) > 1:
-			try:
-				return list(self._calls.put_many(puts))
-			except _lib.Unknown as error:
-				return [_lib.Unknown(error.errno, str(error), id) for id in error.ids]
-			except Exception:
-				pass
-		return [self._put_one(put) for put in puts]
-
-	def _put_one(self, put: Put) -> _Result:
+		"""All in one transaction; if that is refused in two, as only some are to blame."""
 		try:
-			return self._calls.put(put)
+			return [self._calls.put(puts[0])] if len(puts) == 1 else list(self._calls.put_many(puts))
+		except _lib.Unknown as error:
+			return [_lib.Unknown(error.errno, str(error), id) for id in error.ids or (error.id,)]
+		except _lib.Unavailable as error:
+			return [_again(error) for _ in puts]
 		except Exception as error:
-			return error
+			if len(puts) == 1:
+				return [error]
+		half = len(puts) // 2
+		results = self._put_some(puts[:half])
+		away = next((result for result in results if isinstance(result, _lib.Unavailable)), None)
+		return results + ([_again(away) for _ in puts[half:]] if away else self._put_some(puts[half:]))
+
+
+def _again(error: _lib.Error) -> _lib.Error:
+	"""The same, for another coroutine."""
+	return type(error)(error.errno, str(error), error.id)
 
 
 def _answer(answers: List[Tuple["asyncio.Future[int]", _Result]]) -> None:

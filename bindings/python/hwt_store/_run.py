@@ -1,12 +1,35 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """A run of a task, and how it ends."""
 
+import threading
 from datetime import datetime
-from typing import Any, Optional
+from typing import TYPE_CHECKING, Any, Optional
 
 from . import _lib
 from ._lib import Span, ffi, lib
 from ._values import decode
+
+if TYPE_CHECKING:
+	from ._calls import Calls
+
+
+def words_of(error: BaseException) -> str:
+	"""The text of an exception, whatever its own methods do: str, else repr, else its class alone."""
+	name = type(error).__name__
+	try:
+		words = str(error)
+		return f"{name}: {words}" if words else name
+	except BaseException:
+		pass
+	try:
+		return f"{name}: {error!r}"
+	except BaseException:
+		return name
+
+
+def c_text(words: str) -> bytes:
+	"""A text of any characters, as the library takes it."""
+	return words.encode("utf-8", "replace").replace(b"\0", b"?")
 
 
 class Run:
@@ -18,7 +41,9 @@ class Run:
 	unless the task raises.
 	"""
 
-	__slots__ = ("id", "kind", "group", "key", "raw", "due", "attempt", "missed", "_c", "_answer")
+	__slots__ = (
+		"id", "kind", "group", "key", "raw", "due", "attempt", "missed",
+		"_calls", "_handle", "_lock", "_c", "_answer")  # fmt: skip
 
 	id: int  #: never used again: a token for what must not be done twice
 	kind: str
@@ -29,7 +54,7 @@ class Run:
 	attempt: int  #: 1, 2, ...
 	missed: int  #: of a series: times that were merged into this run
 
-	def __init__(self, c: Any) -> None:
+	def __init__(self, c: Any, calls: "Calls", handle: Any) -> None:
 		self.id = c.id
 		self.kind = _lib.text(c.kind)
 		self.group = _lib.text_or_none(c.group)
@@ -38,7 +63,10 @@ class Run:
 		self.due = _lib.moment(c.due_us)
 		self.attempt = c.attempt
 		self.missed = c.missed
-		self._c = c
+		self._calls = calls
+		self._handle = handle  # of the store that has handed it out
+		self._lock = threading.Lock()  # of _c
+		self._c = c  # None once its end is sent: the library frees it
 		self._answer = 0
 
 	def __repr__(self) -> str:
@@ -51,25 +79,38 @@ class Run:
 
 	def is_mine(self) -> bool:
 		"""True while no other process has begun this timeout: a long task asks before each step that hurts twice."""
-		return self._c is not None and bool(lib.hwt_store_is_mine(self._c))
+		try:
+			return bool(self._call(lib.hwt_store_is_mine))
+		except RuntimeError:
+			return False
 
 	def again(self, delay: Span = 0) -> None:
 		"""It runs again after delay. That is no failure and no attempt. A series: at its next time if that is sooner."""
-		self._answer = lib.hwt_store_again(self._running(), _lib.nanoseconds(delay, "delay"))
+		self._answer = self._call(lib.hwt_store_again, _lib.nanoseconds(delay, "delay"))
 
 	def give_up(self, why: str) -> None:
 		"""It has failed for good, with this text, whatever attempts are left."""
-		self._answer = lib.hwt_store_give_up(self._running(), _lib.chars(why, []))
+		words = words_of(why) if isinstance(why, BaseException) else str(why)
+		self._answer = self._call(lib.hwt_store_give_up, c_text(words))
 
 	def end_series(self) -> None:
 		"""It is done, and no next run follows."""
-		self._answer = lib.hwt_store_end_series(self._running())
+		self._answer = self._call(lib.hwt_store_end_series)
 
-	def _failed(self, error: BaseException) -> None:
-		words = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
-		self._answer = lib.hwt_store_fail(self._running(), words.encode("utf-8", "replace").replace(b"\0", b"?"))
+	def _call(self, function: Any, *arguments: Any) -> Any:
+		def call() -> Any:
+			with self._lock:
+				if self._c is None:
+					raise RuntimeError("this run has ended")
+				return function(self._c, *arguments)
 
-	def _running(self) -> Any:
-		if self._c is None:
-			raise RuntimeError("this run has ended")
-		return self._c
+		return self._calls.of_run(self, call)
+
+	def _end(self, why: Optional[str]) -> Optional[int]:
+		"""What hwt_store_end returns, which frees it; with why it has failed. None: it had ended. Calls.end calls this."""
+		with self._lock:
+			c, self._c = self._c, None
+			if c is None:
+				return None
+			answer = self._answer if why is None else lib.hwt_store_fail(c, c_text(why))
+		return int(lib.hwt_store_end(c, answer))

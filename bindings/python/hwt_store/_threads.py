@@ -2,20 +2,23 @@
 """A store for programs of threads."""
 
 import errno
+import inspect
+import logging
 import os
+import queue
 import select
 import signal
 import threading
 import time
 from datetime import datetime
-from typing import Any, Callable, Collection, Dict, Iterable, Iterator, List, Optional, Union
+from typing import Any, Callable, Collection, Iterable, Iterator, List, Optional, Set, Union
 
 from ._base import Base
-from ._calls import log
-from ._lib import Span
+from ._calls import log, say
+from ._lib import Error, Span
 from ._pages import Pages
 from ._run import Run
-from ._values import ANY, Group, Info, KindInfo, Outcome, Put, State, Stats
+from ._values import ANY, Default, Group, IfExists, Info, KindInfo, Outcome, Put, State, Stats
 
 
 class ThreadStore(Base[Callable[[Run], Any]]):
@@ -32,14 +35,33 @@ class ThreadStore(Base[Callable[[Run], Any]]):
 		schema: Optional[str] = None,
 		lease: Optional[Span] = None,
 		threads: int = 10,
+		default: Default = None,
 	) -> None:
 		if threads < 1:
 			raise ValueError(f"{threads} threads run nothing")
-		super().__init__(url, name, schema, lease, threads)
+		super().__init__(url, name, schema, lease, default, threads)
 		self._threads = threads
+		self._set_up()
+
+	def _set_up(self) -> None:
 		self._turn = threading.Lock()  # of the thread that waits for the next run
-		self._wake = -1  # to write to: run() returns
+		self._stops: "queue.SimpleQueue[None]" = queue.SimpleQueue()  # which a signal's handler may fill, too
+		self._running = False
 		self._stopping = False
+		self._workers: Set[threading.Thread] = set()
+		self._fd = -1
+
+	def _after_fork(self) -> None:
+		super()._after_fork()
+		self._set_up()
+
+	def _check_task(self, task: Callable[[Run], Any]) -> None:
+		call: Any = task
+		for function in (call, getattr(call, "__call__", None)):
+			if inspect.iscoroutinefunction(function) or inspect.isasyncgenfunction(function):
+				raise TypeError(f"{task!r} is a coroutine function: write def, or take open")
+			if inspect.isgeneratorfunction(function):
+				raise TypeError(f"{task!r} is a generator function, whose body would not run")
 
 	def __enter__(self) -> "ThreadStore":
 		return self
@@ -48,7 +70,7 @@ class ThreadStore(Base[Callable[[Run], Any]]):
 		self.close()
 
 	def close(self) -> None:
-		if self._wake >= 0:
+		if self._running:
 			raise RuntimeError("run() is under way: stop() lets it return")
 		self._calls.close()
 
@@ -61,37 +83,33 @@ class ThreadStore(Base[Callable[[Run], Any]]):
 		signals      SIGTERM and SIGINT stop it, if this is the main thread. A second one ends the process
 		stop_within  seconds that it waits for what runs; after that other processes may begin it, too
 		"""
-		if self._wake >= 0:
+		if self._running:
 			raise RuntimeError("run() is under way")
-		pipe, self._wake = os.pipe()
-		handlers: Dict[int, Any] = {}
+		self._running = True
 		try:
 			self._stopping = False
 			if signals and threading.current_thread() is threading.main_thread():
 				for number in (signal.SIGTERM, signal.SIGINT):
-					handlers[number] = signal.signal(number, self._signalled)
-			fd = self._calls.begin()
-			threads = [
-				threading.Thread(target=self._work, args=(fd,), name=f"hwt_store {n}", daemon=True)
-				for n in range(self._threads)
-			]
-			for thread in threads:
-				thread.start()
+					self._handlers[number] = signal.signal(number, self._signalled)
+			self._fd = self._calls.begin()
+			self._workers = set()
 			try:
-				os.read(pipe, 1)
+				for _ in range(self._threads):
+					self._start_worker()
+				self._stops.get()
 			finally:
-				self._halt(threads, stop_within)
+				self._halt(stop_within)
 		finally:
+			handlers, self._handlers = self._handlers, {}
 			for handled, handler in handlers.items():
 				signal.signal(handled, handler)
-			os.close(pipe)
-			wake, self._wake = self._wake, -1
-			os.close(wake)
+			while not self._stops.empty():
+				self._stops.get()
+			self._running = False
 
 	def stop(self) -> None:
-		"""Lets run() return. On any thread, in tasks too."""
-		if self._wake >= 0:
-			os.write(self._wake, b"s")
+		"""Lets run() return. On any thread, in tasks too, and before run(), which then returns at once."""
+		self._stops.put(None)
 
 	def _signalled(self, number: int, _frame: Any) -> None:
 		if self._stopping:
@@ -100,39 +118,54 @@ class ThreadStore(Base[Callable[[Run], Any]]):
 		self._stopping = True
 		self.stop()
 
-	def _halt(self, threads: List[threading.Thread], stop_within: Optional[float]) -> None:
+	def _halt(self, stop_within: Optional[float]) -> None:
 		self._stopping = True
 		until = None if stop_within is None else time.monotonic() + stop_within
 		while not self._calls.try_stop():
-			for thread in threads:
+			for thread in list(self._workers):
 				thread.join(None if until is None else max(0.0, until - time.monotonic()))
-			if any(thread.is_alive() for thread in threads):
+			if until is not None and time.monotonic() >= until:
 				log.warning("tasks still run: other processes may begin what they run, too")
 				self._calls.abandon()
 				return
-		for thread in threads:
+			time.sleep(0.001)
+		for thread in list(self._workers):
 			thread.join()
 
-	def _work(self, fd: int) -> None:
+	def _start_worker(self) -> None:
+		thread = threading.Thread(target=self._work, name="hwt_store worker", daemon=True)
+		self._workers.add(thread)
+		thread.start()
+
+	def _work(self) -> None:
 		poll = select.poll()
-		poll.register(fd, select.POLLIN)
-		while True:
+		poll.register(self._fd, select.POLLIN)
+		me = threading.current_thread()
+		while me in self._workers:
 			got: Union[Run, int] = errno.EAGAIN
 			with self._turn:
 				while got == errno.EAGAIN:
 					poll.poll()
-					got = self._calls.next()
+					try:
+						got = self._calls.next()
+					except Error as error:  # no memory
+						say(logging.ERROR, "no run is begun for a second", error=error)
+						time.sleep(1)
 			if not isinstance(got, Run):
 				return
 			self._execute(got)
 
 	def _execute(self, run: Run) -> None:
+		error: Optional[BaseException] = None
 		try:
-			self._calls.kind_of(run).task(run)
-		except BaseException as error:
-			log.error("%r failed", run, exc_info=True)
-			run._failed(error)
-		self._calls.end(run)
+			answer = self._calls.kind_of(run).task(run)
+			if inspect.isawaitable(answer):
+				if inspect.iscoroutine(answer):
+					answer.close()
+				raise TypeError(f"the task has returned {type(answer).__name__}, which nobody awaits: take open")
+		except BaseException as raised:
+			error = raised
+		self._calls.end(run, error)
 
 	# Timeouts.
 
@@ -151,7 +184,7 @@ class ThreadStore(Base[Callable[[Run], Any]]):
 		priority: int = 0,
 		grace: Optional[Span] = None,
 		spread: Optional[Span] = None,
-		if_exists: str = "error",
+		if_exists: IfExists = "error",
 	) -> int:
 		return self._calls.put(
 			Put(kind, data, delay, at, every, cron, zone, key, group, priority, grace, spread, if_exists)

@@ -5,7 +5,7 @@ import enum
 import json
 from dataclasses import dataclass
 from datetime import datetime, timedelta, timezone
-from typing import Any, Optional, Tuple, Union
+from typing import Any, Callable, Literal, Optional, Tuple, Union
 
 from . import _lib
 from ._lib import Span, ffi, lib
@@ -41,6 +41,12 @@ ANY = Groups.ANY
 
 #: A group by its name; None: what has no group; ANY: all.
 Group = Union[str, None, Groups]
+
+#: A put finds its key in use.
+IfExists = Literal["error", "keep", "replace", "revive"]
+
+#: What json.dumps calls for values that JSON has not.
+Default = Optional[Callable[[Any], Any]]
 
 _IF_EXISTS = {"error": 0, "keep": 0, "replace": _lib.REPLACE, "revive": _lib.REVIVE}
 
@@ -78,7 +84,7 @@ class Put:
 	priority: int = 0
 	grace: Optional[Span] = None
 	spread: Optional[Span] = None
-	if_exists: str = "error"
+	if_exists: IfExists = "error"
 
 
 @dataclass(frozen=True)
@@ -149,12 +155,12 @@ class Stats:
 	rescheduled: int
 
 
-def encode(data: Any) -> bytes:
+def encode(data: Any, default: Default) -> bytes:
 	if data is None:
 		return b""
 	if isinstance(data, (bytes, bytearray, memoryview)):
 		return bytes(data)
-	return json.dumps(data, ensure_ascii=False, allow_nan=False).encode()
+	return json.dumps(data, ensure_ascii=False, allow_nan=False, default=default).encode()
 
 
 def decode(raw: bytes) -> Any:
@@ -168,7 +174,7 @@ def _more_than_0(span: Optional[Span], what: str) -> int:
 	return ns
 
 
-def fill_spec(spec: Any, put: Put, keep: Any) -> None:
+def fill_spec(spec: Any, put: Put, keep: Any, default: Default) -> None:
 	"""What a hwt_store_spec says, as long as the list keep is alive."""
 	flags = _IF_EXISTS.get(put.if_exists)
 	if flags is None:
@@ -177,7 +183,7 @@ def fill_spec(spec: Any, put: Put, keep: Any) -> None:
 		_lib.invalid('if_exists "keep" needs a key')
 	spec.size = ffi.sizeof("hwt_store_spec")
 	spec.kind = _lib.chars(put.kind, keep)
-	raw = encode(put.data)
+	raw = encode(put.data, default)
 	if raw:
 		data = ffi.from_buffer(raw)
 		keep.append(data)
@@ -199,7 +205,7 @@ def fill_spec(spec: Any, put: Put, keep: Any) -> None:
 		spec.schedule = _lib.chars(put.cron, keep)
 	if put.zone is not None:
 		spec.zone = _lib.chars(str(put.zone), keep)
-	spec.priority = put.priority
+	spec.priority = _lib.integer(put.priority, "priority", -100, 100)
 	spec.period_ns = _more_than_0(put.every, "every")
 	spec.grace_ns = _more_than_0(put.grace, "grace")
 	spec.spread_ns = _lib.nanoseconds(put.spread, "spread")

@@ -4,6 +4,7 @@
 import itertools
 import os
 import pathlib
+import sqlite3
 import string
 import subprocess
 import sys
@@ -45,6 +46,16 @@ class World:
 		)
 		self.processes.append(process)
 		return process
+
+	def sql(self, statement: str) -> None:
+		"""Past the library."""
+		if self.url.startswith("sqlite:"):
+			connection = sqlite3.connect(self.url[len("sqlite:") :])
+			connection.execute(statement)
+			connection.commit()
+			connection.close()
+		else:
+			subprocess.run(["psql", "-qX", "-c", statement, self.url.replace("pg:", "")], check=True)
 
 	def jobs(self, *arguments: str) -> str:
 		"""What hwt-jobs prints."""

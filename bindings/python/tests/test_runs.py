@@ -2,6 +2,7 @@
 """What runs, and how it ends: on asyncio, and on threads."""
 
 import asyncio
+import functools
 import logging
 import os
 import signal
@@ -96,6 +97,40 @@ def test_the_last_attempt_fails_for_good(world: World) -> None:
 def test_give_up_is_for_good(world: World) -> None:
 	info, _ = asyncio.run(answers(world, lambda run: run.give_up("no such account")))
 	assert (info.state, info.error) == (State.FAILED, "no such account")
+
+
+def test_give_up_takes_any_text(world: World) -> None:
+	info, _ = asyncio.run(answers(world, lambda run: run.give_up("a\0b\ud800")))
+	assert (info.state, info.error) == (State.FAILED, "a?b?")
+	info, _ = asyncio.run(answers(world, lambda run: run.give_up(KeyError(17))))
+	assert (info.state, info.error) == (State.FAILED, "KeyError: 17")
+
+
+def test_threads_refuse_what_nobody_would_await(world: World) -> None:
+	async def coroutine(run: Run) -> None:
+		raise AssertionError
+
+	def generator(run: Run) -> Any:
+		yield
+
+	class Callable:
+		async def __call__(self, run: Run) -> None:
+			raise AssertionError
+
+	with world.open_threads() as store:
+		tasks: List[Any] = [coroutine, functools.partial(coroutine), Callable(), generator]
+		for task in tasks:
+			with pytest.raises(TypeError, match="function"):
+				store.kind("a")(task)
+		store.kind("a", max_attempts=1)(lambda run: coroutine(run))
+		store.kind("b")(lambda run: store.stop())
+		id = store.put("a", key="1")
+		thread = threading.Thread(target=store.run, kwargs={"signals": False})
+		thread.start()
+		failed = wait_until(lambda: [info for info in store.each("a") if info.state is State.FAILED])
+		assert failed[0].id == id and failed[0].error.startswith("TypeError: the task has returned coroutine")
+		store.stop()
+		thread.join()
 
 
 def test_again_is_no_attempt(world: World) -> None:

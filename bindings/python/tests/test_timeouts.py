@@ -2,9 +2,11 @@
 """What is put, found, moved and cancelled. Nothing runs here."""
 
 import asyncio
+import dataclasses
 import json
 import os
 import threading
+import uuid
 from datetime import datetime, timedelta, timezone
 from typing import Any, Dict, List
 
@@ -320,3 +322,130 @@ def test_a_forked_child_opens_anew(world: World) -> None:
 		assert os.waitpid(child, 0)[1] == 0
 		assert store.cancel(mine) is Outcome.NONE
 		assert [info.data for info in store.each("a")] == ["child"]
+
+
+NAMES = ["delay_ns", "due_us", "period_ns", "_ns", "_us", "schedule", "HWT_", "hwt_store_"]
+
+
+def test_errors_name_the_arguments_of_python(world: World) -> None:
+	with world.open_threads() as store:
+		for arguments, word in (
+			({"every": 0.5}, "every is 0, or"),
+			({"every": 5, "cron": "@daily"}, "every and cron"),
+			({"grace": 4e9}, "grace is"),
+			({"spread": 1}, "spread needs cron or every"),
+			({"cron": "@daily", "spread": -1}, "spread is"),
+			({"if_exists": "replace"}, 'if_exists "replace"'),
+			({"priority": 2**40}, "priority"),
+			({"priority": 101}, "priority"),
+			({"key": "\ud800"}, "Unicode"),
+		):
+			with pytest.raises(hwt_store.Invalid, match=word) as caught:
+				store.put("a", **arguments)  # type: ignore[arg-type]
+			assert not any(name in str(caught.value) for name in NAMES)
+		store.put("a")
+		with pytest.raises(hwt_store.Invalid, match="burst needs a rate: start_every$"):
+			store.limit("a", burst=3)
+		for id in (0, -1, 2**63, 2**80):
+			with pytest.raises(hwt_store.Invalid, match="id"):
+				store.get(id)
+			with pytest.raises(hwt_store.Invalid, match="id"):
+				store.cancel(id)
+		for states in (["pending"], "pending", [1]):
+			with pytest.raises(TypeError, match="State.PENDING"):
+				store.cancel_all("a", states=states)  # type: ignore[arg-type]
+			with pytest.raises(TypeError, match="State.PENDING"):
+				list(store.each("a", states=states))  # type: ignore[arg-type]
+	with pytest.raises(hwt_store.Invalid, match="^lease is"):
+		world.open(lease=0.1)
+
+
+def test_put_many_refuses_what_is_not_for_all_or_none(world: World) -> None:
+	with world.open_threads() as store:
+		for if_exists in ("keep", "revive"):
+			with pytest.raises(hwt_store.Invalid, match=if_exists):
+				store.put_many([Put("a"), Put("a", key="k", if_exists=if_exists)])  # type: ignore[arg-type]
+		ids = store.put_many([Put("a", key="k")])
+		assert store.put_many([Put("a", key="k", if_exists="replace")]) == ids
+
+
+def test_the_last_time_of_all_is_read(world: World) -> None:
+	last = datetime.max.replace(tzinfo=timezone.utc)
+	with world.open_threads() as store:
+		id = store.put("a", at=last)
+		between = store.put("a", at=last - timedelta(days=1))
+		# The library takes a microsecond more than a datetime has.
+		world.sql(f"update {world.schema}_timeout set due_us = 253402300800000000 where id = {id}")
+		info = store.get(id)
+		assert info is not None and info.due == last
+		assert [info.id for info in store.each("a")] == [between, id]
+
+
+@dataclasses.dataclass
+class Order:
+	number: uuid.UUID
+	paid: datetime
+
+
+def test_data_that_json_has_not_take_the_default(world: World) -> None:
+	order = Order(uuid.UUID(int=17), datetime(2026, 1, 1, tzinfo=timezone.utc))
+
+	def default(value: Any) -> Any:
+		return dataclasses.asdict(value) if dataclasses.is_dataclass(value) else str(value)
+
+	with world.open_threads(default=default) as store:
+		info = store.get(store.put("a", order))
+		assert info is not None and info.data == {"number": str(order.number), "paid": str(order.paid)}
+		(id,) = store.put_many([Put("a", {"order": order})])
+	with world.open_threads() as store:
+		with pytest.raises(TypeError, match="Order"):
+			store.put("a", order)
+
+	async def main() -> None:
+		async with world.open(default=str) as store:
+			info = await store.get(await store.put("a", order.number))
+			assert info is not None and info.data == str(order.number)
+
+	asyncio.run(main())
+
+
+def test_puts_of_coroutines_fail_alone_and_together(world: World) -> None:
+	"""Some that are invalid cost a few transactions; a database that is away costs one wait."""
+	bad = {7, 77, 300}
+	everybody = threading.Event()
+
+	async def main() -> None:
+		async with world.open() as store:
+			tries: List[int] = []
+			put_many = store._calls.put_many
+
+			def counted(puts: Any) -> Any:
+				puts = list(puts)
+				tries.append(len(puts))
+				return put_many(puts)
+
+			store._calls.put_many = counted  # type: ignore
+			results = await asyncio.gather(
+				*(store.put("a", n, delay=3600, every=0.5 if n in bad else None) for n in range(500)),
+				return_exceptions=True,
+			)
+			assert {n for n, result in enumerate(results) if isinstance(result, hwt_store.Invalid)} == bad
+			assert len(tries) < 60
+			assert len([info async for info in store.each("a")]) == 497
+
+			def away(puts: Any) -> Any:
+				tries.append(len(list(puts)))
+				everybody.wait()
+				raise hwt_store.Unavailable(11, "it is away")
+
+			store._calls.put_many = store._calls.put = away  # type: ignore
+			del tries[:]
+			putting = asyncio.gather(*(store.put("a", [n]) for n in range(2000)), return_exceptions=True)
+			for _ in range(3):
+				await asyncio.sleep(0)
+			everybody.set()
+			results = await putting
+			assert {type(result) for result in results} == {hwt_store.Unavailable}
+			assert len(tries) == 1 and len({id(result) for result in results}) == 2000
+
+	asyncio.run(main())
