@@ -12,6 +12,7 @@ from datetime import datetime
 from typing import Any, AsyncIterator, Awaitable, Callable, Collection, Iterable, List, Optional, Set, TypeVar, Union
 
 from ._base import Base
+from ._calls import TIMED_OUT
 from ._lib import Span
 from ._pages import Pages
 from ._puts import Puts
@@ -52,6 +53,7 @@ class Store(Base[Callable[[Run], Awaitable[Any]]]):
 		self._fd = -1
 		self._interrupted = False
 		self._asked = False  # to stop
+		self._timed_out: Set[Run] = set()
 		self._ends: Set["asyncio.Future[bool]"] = set()  # that wait for the database
 
 	def _after_fork(self) -> None:
@@ -173,13 +175,28 @@ class Store(Base[Callable[[Run], Awaitable[Any]]]):
 			task.add_done_callback(functools.partial(self._end, got))
 
 	async def _execute(self, run: Run) -> None:
-		await self._calls.kind_of(run).task(run)
+		kind = self._calls.kind_of(run)
+		if kind.timeout is None:
+			await kind.task(run)
+			return
+		timer = asyncio.get_running_loop().call_later(kind.timeout, self._time_out, run, asyncio.current_task())
+		try:
+			await kind.task(run)
+		finally:
+			timer.cancel()
+
+	def _time_out(self, run: Run, task: "asyncio.Task[None]") -> None:
+		self._timed_out.add(run)
+		task.cancel()
 
 	def _end(self, run: Run, task: "asyncio.Task[None]") -> None:
 		"""Here each run ends, also one whose task was cancelled before its first step."""
 		self._tasks.discard(task)
 		error: Union[BaseException, str, None] = None
-		if not task.cancelled():
+		if run in self._timed_out:
+			self._timed_out.discard(run)
+			error = TIMED_OUT
+		elif not task.cancelled():
 			error = task.exception()
 		elif not self._is_interrupted():
 			error = asyncio.CancelledError()

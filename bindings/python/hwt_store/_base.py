@@ -8,6 +8,7 @@ import threading
 import weakref
 from typing import Any, Callable, Dict, Generic, Optional, Set, TypeVar
 
+from . import _lib
 from ._calls import Calls, Kind
 from ._lib import Span
 from ._values import Default
@@ -53,6 +54,7 @@ class Base(Generic[Task]):
 		backoff_max: Span = 3600,
 		at_most_once: bool = False,
 		shards: int = 8,
+		timeout: Optional[Span] = None,
 	) -> Callable[[Task], Task]:
 		"""
 		A decorator: the function runs what is put under this name. It takes a Run, and is left as it is.
@@ -63,6 +65,8 @@ class Base(Generic[Task]):
 		backoff       after the first failure, doubled each time up to backoff_max, with jitter
 		at_most_once  what was begun when its process died is FAILED, and does not run again
 		shards        in how many parts processes share the kind; the process that first makes it decides
+		timeout       how long a run may take: then it fails with "timed out". asyncio cancels the task. A thread cannot be
+		              stopped: its run has failed at once, its late result is dropped, and another thread takes its place
 		"""
 
 		def decorate(task: Task) -> Task:
@@ -70,8 +74,11 @@ class Base(Generic[Task]):
 			most = self._concurrency if concurrency is None else concurrency
 			if most < 1:
 				raise ValueError(f"a concurrency of {most} runs nothing")
+			seconds = None if timeout is None else _lib.nanoseconds(timeout, "timeout") / 1e9
+			if seconds is not None and seconds <= 0:
+				raise ValueError(f"a timeout of {timeout} lets nothing run")
 			self._calls.add_kind(
-				Kind(name, task, group_limit, most, max_attempts, backoff, backoff_max, at_most_once, shards)
+				Kind(name, task, group_limit, most, max_attempts, backoff, backoff_max, at_most_once, shards, seconds)
 			)
 			return task
 

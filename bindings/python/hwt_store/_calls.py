@@ -17,6 +17,9 @@ from ._values import fill_spec, info_of, kind_info_of, stats_of
 log = logging.getLogger("hwt_store")
 
 
+TIMED_OUT = "timed out"
+
+
 def say(level: int, words: str, *arguments: Any, error: Optional[BaseException] = None) -> None:
 	"""Logs, where nothing may be raised: a program's filters and handlers can fail."""
 	try:
@@ -50,6 +53,7 @@ class Kind:
 	backoff_max: Span
 	at_most_once: bool
 	shards: int
+	timeout: Optional[float]  # in seconds
 
 
 class Calls:
@@ -165,6 +169,10 @@ class Calls:
 		if kind.name in self._kinds:
 			raise ValueError(f"the kind {kind.name!r} has a task already")
 		self._kinds[kind.name] = kind
+
+	def names(self) -> List[str]:
+		"""Of the kinds that have a task here."""
+		return list(self._kinds)
 
 	def kind_of(self, run: Run) -> Kind:
 		return self._kinds[run.kind]

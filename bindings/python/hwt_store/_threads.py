@@ -14,7 +14,7 @@ from datetime import datetime
 from typing import Any, Callable, Collection, Iterable, Iterator, List, Optional, Set, Union
 
 from ._base import Base
-from ._calls import log, say
+from ._calls import TIMED_OUT, log, say
 from ._lib import Error, Span
 from ._pages import Pages
 from ._run import Run
@@ -157,15 +157,29 @@ class ThreadStore(Base[Callable[[Run], Any]]):
 
 	def _execute(self, run: Run) -> None:
 		error: Optional[BaseException] = None
+		timer: Optional[threading.Timer] = None
 		try:
-			answer = self._calls.kind_of(run).task(run)
+			kind = self._calls.kind_of(run)
+			if kind.timeout is not None:
+				timer = threading.Timer(kind.timeout, self._time_out, (run, threading.current_thread()))
+				timer.daemon = True
+				timer.start()
+			answer = kind.task(run)
 			if inspect.isawaitable(answer):
 				if inspect.iscoroutine(answer):
 					answer.close()
 				raise TypeError(f"the task has returned {type(answer).__name__}, which nobody awaits: take open")
 		except BaseException as raised:
 			error = raised
+		if timer is not None:
+			timer.cancel()
 		self._calls.end(run, error)
+
+	def _time_out(self, run: Run, thread: threading.Thread) -> None:
+		"""The thread goes on, and leaves when its task returns; another one is what the store has in its place."""
+		if self._calls.end(run, TIMED_OUT) and thread in self._workers:
+			self._workers.discard(thread)
+			self._start_worker()
 
 	# Timeouts.
 
