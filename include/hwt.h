@@ -530,7 +530,7 @@ typedef struct hwt_stats {
 	int64_t lateness_max_ns;
 	int64_t tick_max_ns;
 	uint64_t lateness[32]; /* tasks: [0] under 1 us late, [i] 2^(i-1) to 2^i us, [31] all above */
-	/* Task threads: now waiting for one; the longest wait, of which a sample counts while some 30 batches wait. */
+	/* Task threads: now waiting for one; the longest wait, of a sample: one of those that wait at a time. */
 	uint64_t tasks_waiting;
 	int64_t task_wait_max_ns;
 } hwt_stats;

@@ -152,10 +152,10 @@ TEST(the_longest_wait_and_the_lateness_are_those_of_the_start)
 	driven_destroy(timer);
 }
 
-/* Chains of two; the last record of each knows when it was put, as far as there are marks. */
+/* Chains of two; one at a time knows when it was put. */
 TEST(the_queue_is_first_in_first_out_and_knows_its_waits)
 {
-	enum { CHAINS = READY_STAMPS + 5 };
+	enum { CHAINS = 5 };
 	static struct hwt_record records[2 * CHAINS];
 	struct hwt_ready ready;
 	int64_t put_ns;
@@ -171,96 +171,14 @@ TEST(the_queue_is_first_in_first_out_and_knows_its_waits)
 		}
 		CHECK_INT(ready_waiting(&ready), ==, 2 * CHAINS);
 		for (unsigned i = 0; i < 2 * CHAINS; i++) {
-			bool is_known = i % 2 == 1 && (i / 2 < READY_STAMPS - 1 || i / 2 == CHAINS - 1);
-
 			CHECK(hwt_ready_take(&ready, &put_ns) == &records[i]);
-			CHECK_INT(put_ns, ==, is_known ? 1000 * (int64_t)turn + i / 2 : READY_NOT_MARKED);
+			CHECK_INT(put_ns, ==, i == 1 ? 1000 * (int64_t)turn : READY_NOT_MARKED);
 		}
 		CHECK_INT(ready_waiting(&ready), ==, 0);
 	}
 	hwt_ready_close(&ready);
 	CHECK(hwt_ready_take(&ready, &put_ns) == NULL);
 	hwt_ready_destroy(&ready);
-}
-
-/* Marks of chains that lose their last record, or all. */
-TEST(the_queue_knows_its_waits_when_cancelled_ones_have_been_taken_out)
-{
-	enum { CHAINS = 4, EACH = READY_MANY / CHAINS };
-	static struct hwt_record records[READY_MANY];
-	struct hwt_ready_chain chain = { NULL, NULL, 0 };
-	struct hwt_ready ready;
-	uint64_t taken = 0;
-	int64_t put_ns;
-
-	REQUIRE(hwt_ready_init(&ready) == 0);
-	for (unsigned i = 0; i < READY_MANY; i++) {
-		/* Of the first chain all are left, of the second the first half, of the third none. */
-		bool is_left = i < EACH + EACH / 2 || i >= 3 * EACH;
-
-		atomic_store(&records[i].word, word_make(1, is_left ? STATE_READY : STATE_CANCELLED));
-		ready_chain_append(&chain, &records[i]);
-		if (i % EACH == EACH - 1) {
-			hwt_ready_put(&ready, &chain, i / EACH);
-			CHECK_INT(chain.count, ==, i == READY_MANY - 1 ? EACH + EACH / 2 : 0);
-		}
-	}
-	CHECK_INT(ready_waiting(&ready), ==, 2 * EACH + EACH / 2);
-	for (unsigned i = 0; i < READY_MANY; i++) {
-		bool is_left = i < EACH + EACH / 2 || i >= 3 * EACH;
-		bool is_last = i == EACH - 1 || i == EACH + EACH / 2 - 1 || i == READY_MANY - 1;
-
-		if (!is_left)
-			continue;
-		CHECK(hwt_ready_take(&ready, &put_ns) == &records[i]);
-		CHECK_INT(put_ns, ==, is_last ? (int64_t)(i / EACH) : READY_NOT_MARKED);
-		taken++;
-	}
-	CHECK_INT(taken, ==, 2 * EACH + EACH / 2);
-	CHECK_INT(ready_waiting(&ready), ==, 0);
-	hwt_ready_destroy(&ready);
-}
-
-/*
- * Very many wait, and all but `left` of them are taken.  Then as many as may wait are put, one by one, and are
- * cancelled: they come back although fewer wait than once did.
- */
-static void cancelled_come_back_after(uint64_t left)
-{
-	enum { PEAK = 4 * READY_MANY };
-	static struct hwt_record records[PEAK + READY_MANY];
-	struct hwt_ready_chain chain = { NULL, NULL, 0 };
-	uint64_t many = left > READY_MANY / 2 ? 2 * left : READY_MANY;
-	struct hwt_ready ready;
-	int64_t put_ns;
-
-	REQUIRE(hwt_ready_init(&ready) == 0);
-	for (unsigned i = 0; i < PEAK; i++) {
-		atomic_store(&records[i].word, word_make(1, STATE_READY));
-		ready_chain_append(&chain, &records[i]);
-	}
-	hwt_ready_put(&ready, &chain, 1);
-	CHECK_INT(ready_waiting(&ready), ==, PEAK);
-	for (uint64_t i = PEAK; i > left; i--)
-		CHECK(hwt_ready_take(&ready, &put_ns) == &records[PEAK - i]);
-	for (uint64_t i = left; i < many; i++) {
-		struct hwt_record *record = &records[PEAK + i - left];
-
-		CHECK_INT(ready_waiting(&ready), ==, i);
-		atomic_store(&record->word, word_make(1, STATE_CANCELLED));
-		ready_chain_append(&chain, record);
-		hwt_ready_put(&ready, &chain, 2);
-		CHECK_INT(chain.count, ==, i + 1 == many ? many - left : 0);
-	}
-	CHECK_INT(ready_waiting(&ready), ==, left);
-	hwt_ready_destroy(&ready);
-}
-
-TEST(what_was_cancelled_comes_back_as_soon_after_a_peak_as_before)
-{
-	cancelled_come_back_after(0);
-	cancelled_come_back_after(10);
-	cancelled_come_back_after(READY_MANY);
 }
 
 static void count(hwt_timeout timeout, void *arg)

@@ -8,15 +8,10 @@
  *   The worker puts a whole chain at once and wakes as many threads as it has records.  Threads take one record at a
  *   time: a record that a thread had set aside for later would wait behind its slow task while others are idle.
  *
- *   How long a record has waited is known without a word of its own.  The queue is first in, first out, so of the
- *   records of one chain the last one waits longest.  A stamp says when the last record of a chain was put.  There are
- *   some dozens of stamps.  When all are in use, the newest moves on to the next chain: what is known is still exact,
- *   of fewer records.
+ *   How long a record has waited is known of one at a time: the last one of a chain that was put when no other was
+ *   marked.
  *
- *   A record that is cancelled while it waits stays until a thread takes it.  When many wait the worker takes the
- *   cancelled ones out itself, as it hands over more.  It does so again when as many more wait as were left, or as few
- *   as threads have left since: that costs a few loads a record.  So fewer than READY_MANY wait, or fewer than twice as
- *   many as were once pending among them, whatever has been cancelled since (G5).
+ *   A record that is cancelled while it waits stays until a thread takes it.
  *
  * Threads
  *
@@ -29,8 +24,8 @@
  *
  * Invariants
  *
- *   T1  put - taken = records between first and last = waiting.  What is swept out counts as never put.
- *   T2  the stamps in use are of rising numbers, taken < nth <= put, and of rising times.
+ *   T1  put - taken = records between first and last = waiting.
+ *   T2  mark <= put.
  *   T3  a thread sleeps only while the queue is empty and open.
  *
  * Ordering: everything is under the mutex.  Only `waiting` is read without it, for statistics.
@@ -41,12 +36,7 @@
 #include "base/record.h"
 #include "base/sleeper.h"
 
-#define READY_STAMPS 32
-
-/* From this many records on the worker searches for cancelled ones. */
-#define READY_MANY 4096
-
-/* Returned for a record that has no stamp. */
+/* Returned for a record that has no mark. */
 #define READY_NOT_MARKED INT64_MIN
 
 /* Records in the hands of the worker, linked by link. */
@@ -55,20 +45,14 @@ struct hwt_ready_chain {
 	uint64_t count;
 };
 
-struct hwt_ready_stamp {
-	uint64_t nth;   /* the record is the nth that was ever put */
-	int64_t put_ns; /* CLOCK_MONOTONIC */
-};
-
 struct hwt_ready {
 	struct hwt_monitor monitor;
 	struct hwt_record *first, *last;
 	uint64_t put, taken; /* ever */
 	uint32_t sleeping;   /* threads in hwt_ready_take that wait */
-	uint64_t many;       /* so many waiting are a reason to search for cancelled ones */
 	bool closed;
-	struct hwt_ready_stamp stamp[READY_STAMPS]; /* a ring */
-	uint32_t stamp_first, stamps;
+	uint64_t mark;   /* this record, counted as put, was put at mark_ns; no later than taken: none is marked */
+	int64_t mark_ns; /* CLOCK_MONOTONIC */
 	_Atomic uint64_t waiting; /* written under the mutex */
 };
 
@@ -76,11 +60,8 @@ struct hwt_ready {
 int hwt_ready_init(struct hwt_ready *ready);
 void hwt_ready_destroy(struct hwt_ready *ready);
 
-/*
- * Appends a chain that is not empty, and wakes threads.  now_ns is CLOCK_MONOTONIC.  If many wait, *chain comes back
- * with the cancelled ones among them, which belong to the caller; otherwise empty.
- */
-void hwt_ready_put(struct hwt_ready *ready, struct hwt_ready_chain *chain, int64_t now_ns);
+/* Appends a chain that is not empty, and wakes threads.  now_ns is CLOCK_MONOTONIC. */
+void hwt_ready_put(struct hwt_ready *ready, const struct hwt_ready_chain *chain, int64_t now_ns);
 
 /*
  * Takes the oldest record; sleeps while there is none.  *put_ns is when it was put, or READY_NOT_MARKED.  Returns NULL

@@ -221,7 +221,7 @@ void hwt_tasks_run_one(struct hwt_runner *self, struct hwt_record *record, int64
 
 bool hwt_tasks_are_out(const struct hwt_tasks *tasks)
 {
-	uint64_t over = tasks->taken_back;
+	uint64_t over = 0;
 
 	if (tasks->executor.execute != NULL)
 		return !tasks_are_done(tasks);

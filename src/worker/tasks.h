@@ -69,7 +69,7 @@ struct hwt_tasks {
 	bool is_virtual;                /* *told_ns is the clock */
 	const _Atomic int64_t *told_ns; /* of a timer that its caller drives: its time is not before this one */
 	struct hwt_ready ready;         /* of the task threads; the executor's threads use its monitor */
-	uint64_t handed, taken_back;    /* the worker's: records handed over, and those taken back cancelled, ever */
+	uint64_t handed;                /* the worker's: records handed over, ever */
 	_Atomic uint64_t refused;       /* jobs that the executor would not take; the worker writes */
 	_Atomic uint64_t finished;      /* jobs that are over; written under the mutex */
 };

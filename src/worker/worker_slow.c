@@ -163,8 +163,8 @@ void hwt_worker_expire_slow(struct hwt_worker *worker, struct hwt_record *record
 }
 
 /*
- * The records that may run now become READY.  What the queue gives back was cancelled while it waited.  Any number is
- * counted before its record goes: execute may run the job at once.
+ * The records that may run now become READY.  Any number is counted before its record goes: execute may run the job at
+ * once.
  */
 void hwt_worker_hand_over(struct hwt_worker *worker)
 {
@@ -185,9 +185,4 @@ void hwt_worker_hand_over(struct hwt_worker *worker)
 	}
 	if (chain.first != NULL)
 		hwt_ready_put(&tasks->ready, &chain, clock_monotonic());
-	while ((record = chain.first) != NULL) {
-		chain.first = record->link;
-		tasks->taken_back++;
-		lane_return(record);
-	}
 }

@@ -79,11 +79,6 @@ TEST(a_burst_is_given_back)
 	run_seeds(live_through_a_burst, 3);
 }
 
-TEST(what_is_cancelled_behind_a_long_task_is_released)
-{
-	run_seeds(live_behind_a_long_task, 3);
-}
-
 TEST(a_step_of_the_clock_is_heard)
 {
 	run_seeds(live_through_steps, 3000);

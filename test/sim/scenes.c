@@ -74,40 +74,6 @@ void live_through_a_burst(void)
 	SIM_CHECK(hwt_timer_destroy(timer) == 0);
 }
 
-/* What is cancelled while it waits for a task thread is released when some thousands wait, however long that lasts. */
-#define QUEUED 10000
-#define THOUSANDS 5000
-
-static void count_release(void *arg)
-{
-	++*(unsigned *)arg;
-}
-
-void live_behind_a_long_task(void)
-{
-	static hwt_timeout queued[QUEUED];
-	unsigned released = 0;
-	int64_t length_ns = HWT_S(20);
-	hwt_spec spec = { .size = sizeof(spec), .task = run_long, .arg = &released, .release = count_release };
-	hwt_config config = HWT_CONFIG_INIT;
-
-	config.task_threads = 1;
-	create(config);
-	SIM_CHECK(hwt_new_timeout(timer, run_long, &length_ns, 0, NULL) == 0);
-	sim_sleep(HWT_S(1));
-	for (unsigned i = 0; i < QUEUED; i++)
-		SIM_CHECK(hwt_new_timeout_ex(timer, &spec, &queued[i]) == 0);
-	sim_sleep(HWT_S(1));
-	for (unsigned i = 0; i < QUEUED; i++)
-		SIM_CHECK(hwt_cancel(queued[i]) == 0);
-	for (unsigned i = 0; i < QUEUED; i++)
-		SIM_CHECK(hwt_new_timeout(timer, run_long, &length_ns, 0, NULL) == 0);
-	sim_sleep(HWT_S(1));
-	SIM_CHECK(released >= QUEUED - THOUSANDS);
-	SIM_CHECK(hwt_timer_stop(timer, NULL) == 0);
-	SIM_CHECK(hwt_timer_destroy(timer) == 0 && released == QUEUED);
-}
-
 #define STEP_DELAY_NS HWT_MS(5)
 #define PATIENCE (HWT_MS(5) + 4 * SIM_HOLD_MAX_NS)
 

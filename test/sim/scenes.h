@@ -4,7 +4,6 @@
 #define HWT_SIM_SCENES_H
 
 void live_through_a_burst(void);
-void live_behind_a_long_task(void);
 void live_through_steps(void);
 void live_at_twice_the_size(void);
 void live_beside_a_sleeper(void);
