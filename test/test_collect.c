@@ -121,4 +121,31 @@ TEST(each_timer_has_its_own_advance)
 	CHECK_RC(hwt_timer_destroy(other), 0);
 }
 
+/* What has come does not wait for a call with room: it may have been cancelled meanwhile. */
+TEST(with_room_for_none_it_takes_in_what_has_come_while_something_is_due)
+{
+	hwt_timer *timer = collecting_timer();
+	hwt_stats stats = { .size = sizeof(stats) };
+	hwt_timeout timeout;
+	int64_t next_ns = 0;
+	size_t n = 1;
+
+	CHECK_RC(hwt_new_timeout(timer, NULL, &released, HWT_MS(5), NULL), 0);
+	for (unsigned i = 1; i <= 3; i++) {
+		CHECK_RC(hwt_new_timeout(timer, NULL, NULL, HWT_MS(50), &timeout), 0);
+		CHECK_RC(hwt_timer_advance_batch(timer, HWT_MS(10 + i), NULL, 0, &n, &next_ns), 0);
+		CHECK_INT(n, ==, 0);
+		CHECK_INT(next_ns, ==, HWT_MS(10 + i));
+		CHECK_RC(hwt_timer_stats(timer, &stats), 0);
+		CHECK_INT(stats.transfers, ==, 2 * i);
+		CHECK_RC(hwt_cancel(timeout), 0);
+		CHECK_RC(hwt_timer_advance_batch(timer, HWT_MS(10 + i), NULL, 0, &n, &next_ns), 0);
+		CHECK_RC(hwt_timer_stats(timer, &stats), 0);
+		CHECK_INT(stats.transfers, ==, 2 * i + 1);
+	}
+	CHECK_RC(hwt_timer_advance_batch(timer, HWT_MS(20), fired, BATCH, &n, &next_ns), 0);
+	CHECK(n == 1 && fired[0].arg == &released && next_ns == INT64_MAX);
+	CHECK_RC(hwt_timer_destroy(timer), 0);
+}
+
 TEST_MAIN()
