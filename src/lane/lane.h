@@ -147,7 +147,7 @@ static inline struct hwt_lane *lanes_at(const struct hwt_lanes *lanes, uint32_t 
  */
 static inline uint64_t lane_waiting(const struct hwt_lane *lane)
 {
-	/* Relaxed: what was pushed later may count or not.  Whoever pops a record, by [push], sees it counted. */
+	/* Relaxed: a later push may count or not.  A thread that pops a record sees it counted, [push]. */
 	return atomic_load_explicit(&lane->accepted, memory_order_relaxed) +
 	       atomic_load_explicit(&lane->pushed_more, memory_order_relaxed) -
 	       atomic_load_explicit(&lane->taken, memory_order_relaxed);
