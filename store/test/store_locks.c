@@ -144,6 +144,20 @@ TEST(the_shards_of_a_dead_member_that_is_locked_are_taken_once_it_is_not)
 	check_taken("member", "name = 'dead'", 1);
 }
 
+TEST(a_process_starts_while_a_transaction_has_made_a_kind)
+{
+	NEEDS_POSTGRES(); /* SQLite has one transaction that writes */
+	CLOSING hwt_store *store = opened();
+	USER *conn = connect_user();
+
+	CHECK(user_sql(conn, "begin; select %s_make_kind('new')", world.schema));
+	CHECK_CALL(hwt_store_start(store), 0);
+	CHECK(wait_held(store, 8));
+	CHECK_INT(atomic_load(&locked_out), ==, 0);
+	CHECK(user_sql(conn, "commit"));
+	CHECK_INT(query("select count(*) from %s_shard", world.schema), ==, 16);
+}
+
 /* Until so many wait for what a transaction of a user has locked. */
 static void wait_locked(int n)
 {

@@ -18,7 +18,8 @@ static int make_kind(struct hwts_conn *conn, const char *name, const struct hwts
 		     struct hwts_kind_row *is)
 {
 	struct hwts_step steps[] = {
-		{ .sql = HWTS_SQL_KIND_LOCK },
+		{ .sql = HWTS_SQL_KIND_SHARE },
+		{ .sql = HWTS_SQL_KIND_MAKING },
 		{ .sql = HWTS_SQL_FLUSH },
 		HWTS_DO(KIND_GROUPS, HWTS_TEXT(name)),
 		HWTS_DO(KIND_MAKE, HWTS_TEXT(name), HWTS_NUMBER(make->shards), HWTS_NUMBER(make->mode),
@@ -57,7 +58,7 @@ int hwts_rows_kind_keep(struct hwts_conn *conn, const char *name, const struct h
 			struct hwts_kind_row *out)
 {
 	struct hwts_step steps[] = {
-		{ .sql = HWTS_SQL_KIND_LOCK },
+		{ .sql = HWTS_SQL_KIND_SHARE },
 		HWTS_DO(KIND_GROUPS, HWTS_TEXT(name)),
 		HWTS_DO(KIND_OPEN, HWTS_TEXT(name), HWTS_NUMBER(make->mode), HWTS_NUMBER(make->horizon_us)),
 		HWTS_ASK(KIND, read_row, out, HWTS_TEXT(name)),

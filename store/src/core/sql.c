@@ -104,12 +104,15 @@ const struct hwts_statement hwts_statements[HWTS_SQLS] = {
 		" and"
 		" p.us < @now + ?4 + 1000000 and s.owner <> ?5 and " UNSYNCED),
 	/*
-	 * Kinds.  On PostgreSQL one is made at a time, and its commit is flushed whatever the role says, as is that of
-	 * numbers that are drawn: those of what was lost would be given to another.
+	 * Kinds.  A process that joins, or makes one, shares a lock that a removal has alone.  On PostgreSQL one is made
+	 * at a time, and its commit is flushed whatever the role says, as is that of numbers that are drawn: those of
+	 * what was lost would be given to another.
 	 */
 	TEXT(KIND, "kind", "t",
 		"select id, shards, coalesce(mode, -1), horizon_us, removed is not null from @_kind where name = ?1"),
-	TEXTS(KIND_LOCK, "make", "", "", "select pg_advisory_xact_lock(hashtext('@_kind'))"),
+	TEXTS(KIND_LOCK, "remove", "", "", "select pg_advisory_xact_lock(hashtext('@_kind'))"),
+	TEXTS(KIND_SHARE, "make", "", "", "select pg_advisory_xact_lock_shared(hashtext('@_kind'))"),
+	TEXTS(KIND_MAKING, "make", "", "", "select pg_advisory_xact_lock(hashtext('@_make'))"),
 	TEXTS(FLUSH, "flush", "", "",
 		"select case when current_setting('synchronous_commit') in ('off', 'local') then"
 		" set_config('synchronous_commit', 'on', true) end"),

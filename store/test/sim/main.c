@@ -14,6 +14,7 @@ static const struct sim_known known[] = {
 	{ sim_live_with_readings, 3000, "a reading that was asked for during the first one waited for a renewal" },
 	{ sim_live_beside_users_that_lock, 1,
 	  "a shard's row that a user had locked stopped the take-over of all others" },
+	{ sim_live_beside_users_that_make_kinds, 1, "no process joined while a user's transaction had made a kind" },
 };
 
 /*
@@ -23,7 +24,6 @@ static const struct sim_known known[] = {
 static const struct sim_known open_seeds[] = {
 	{ sim_live_beside_one_that_stands_still, 1,
 	  "a worker that stands still in the answer to a begin keeps its shards" },
-	{ sim_live_beside_users_that_make_kinds, 1, "no process joins while a user's transaction has made a kind" },
 	{ sim_live_with_many_rests, 1, "what groups times priorities cost with the lock held grows with the square" },
 	{ sim_live_with_rules_that_change_at_once, 1, "rules that change faster than they are read stall their kind" },
 };
@@ -77,6 +77,7 @@ SCENE(many_are_listed_once_and_what_was_moved_later_is_not_begun_in_vain, sim_li
 SCENE(what_is_read_again_at_any_time_is_read_at_once, sim_live_with_readings, 20)
 SCENE(a_row_that_is_locked_holds_up_no_other, sim_live_beside_a_lock, 10)
 SCENE(users_that_lock_rows_of_any_table_stop_nothing_else, sim_live_beside_users_that_lock, 10)
+SCENE(processes_join_while_a_user_makes_a_kind, sim_live_beside_users_that_make_kinds, 10)
 SCENE(a_damaged_row_crashes_nobody, sim_live_with_damaged_rows, 30)
 
 int main(int argc, char **argv)

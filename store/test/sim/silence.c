@@ -172,22 +172,25 @@ static void *make_kinds(void *unused)
 {
 	sim_sleep(3 * sim_lease_ns);
 	while (!sim_is_over) {
-		struct hwts_step step = { .sql = HWTS_SQL_KIND_LOCK };
+		struct hwts_step steps[] = { { .sql = HWTS_SQL_KIND_SHARE }, { .sql = HWTS_SQL_KIND_MAKING } };
 		struct output output = { .end = &output.first };
 		struct tx *tx = sim_begin_tx(0);
 		int64_t took_ns = 0;
 
 		tx->is_users = true;
-		if (sim_execute(tx, &step, &output, &took_ns) == 0)
-			sim_tell("a user makes a kind");
+		for (size_t i = 0; i < HWTS_COUNT(steps); i++)
+			SIM_CHECK(sim_execute(tx, &steps[i], &output, &took_ns) == 0);
+		sim_tell("a user makes a kind");
 		if (sim_hit(2)) {
 			sim_kill_node(&nodes[0]);
 			sim_start_node(&nodes[0]);
 		} else {
+			sim_fault_count++; /* there is no other */
 			sim_stop(nodes[0].process);
 			sim_reap(nodes[0].process);
 			sim_sleep(2 * sim_lease_ns);
 			sim_continue(nodes[0].process);
+			sim_fault_count--;
 		}
 		sim_note_fault(0);
 		sim_sleep(4 * sim_lease_ns);

@@ -39,6 +39,16 @@ static int kind_lock(struct act *act)
 	return lock_advisory(act, ADVISORY_KIND, true);
 }
 
+static int kind_share(struct act *act)
+{
+	return lock_advisory(act, ADVISORY_KIND, false);
+}
+
+static int kind_making(struct act *act)
+{
+	return lock_advisory(act, ADVISORY_MAKE, true);
+}
+
 static int flush(struct act *act)
 {
 	act->tx->synced = true;
@@ -418,6 +428,8 @@ static int here(struct act *act)
 sim_statement *const sim_share_statements[HWTS_SQLS] = {
 	[HWTS_SQL_KIND] = kind,
 	[HWTS_SQL_KIND_LOCK] = kind_lock,
+	[HWTS_SQL_KIND_SHARE] = kind_share,
+	[HWTS_SQL_KIND_MAKING] = kind_making,
 	[HWTS_SQL_FLUSH] = flush,
 	[HWTS_SQL_KIND_GROUPS] = flush,
 	[HWTS_SQL_KIND_MAKE] = kind_make,

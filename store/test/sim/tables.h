@@ -65,7 +65,7 @@ enum {
 	NEXT_ZONE,
 	TEXTS
 };
-enum { ADVISORY_KIND, ADVISORY_LOCKS }; /* each a row */
+enum { ADVISORY_KIND, ADVISORY_MAKE, ADVISORY_LOCKS }; /* each a row */
 enum { EFFECT_ITEM, EFFECT_DUE, EFFECT_MISSED, EFFECT_CHILD };
 
 struct text {
