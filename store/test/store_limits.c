@@ -93,7 +93,6 @@ static unsigned place_in_queue(hwt_store *store)
 		of_flood += strcmp(row->group, "flood") == 0;
 		last = strcmp(row->group, "b") == 0 ? at : last;
 	}
-	store->kinds->queue.run_ns = 1; /* what has waited for too long is given back, and is begun again */
 	hwts_unlock(store);
 	return of_b == 3 && of_flood > 20 ? last : 0;
 }

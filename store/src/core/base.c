@@ -14,6 +14,7 @@ static _Thread_local char failure[512];
 #ifdef HWT_TEST
 _Atomic int64_t hwts_test_wall_us, hwts_test_boot_ns, hwts_test_look_took;
 _Atomic bool hwts_test_hides_proc, hwts_test_deaf, hwts_test_loses_wakes, hwts_test_loses_rows, hwts_test_loses_timers;
+_Atomic bool hwts_test_keeps_begun;
 _Atomic unsigned hwts_test_window, hwts_test_rescued;
 _Atomic(void (*)(const char *)) hwts_test_at;
 _Atomic(const char *) hwts_test_error_text;

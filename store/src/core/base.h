@@ -138,6 +138,7 @@ extern _Atomic bool hwts_test_hides_proc;                /* /proc cannot be seen
 extern _Atomic int64_t hwts_test_look_took;              /* added to how long a look took, in ns */
 extern _Atomic bool hwts_test_loses_wakes;               /* no thread of a store is woken but by a renewal */
 extern _Atomic bool hwts_test_loses_rows;                /* what comes into the window is lost on the way */
+extern _Atomic bool hwts_test_keeps_begun;               /* nothing that was begun waits for too long */
 extern _Atomic bool hwts_test_loses_timers;              /* the timer in front fires and nothing happens */
 extern _Atomic unsigned hwts_test_window;                /* not 0: the most entries of a kind */
 extern _Atomic unsigned hwts_test_rescued;               /* rows that only the safety net has found */

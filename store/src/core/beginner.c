@@ -362,7 +362,8 @@ static void wait(hwt_store *store)
 		hwts_wait(store, HWTS_BEGIN);
 	else
 		hwts_wait_for(store, HWTS_BEGIN, left_ns);
-	hwts_give_back_stale(store, STALE_NS);
+	if (!HWTS_TEST(keeps_begun))
+		hwts_give_back_stale(store, STALE_NS);
 }
 
 static void work(hwt_store *store, struct batch *batch)
