@@ -96,6 +96,78 @@ static void let_give_back(hwt_store *store)
 	hwts_unlock(store);
 }
 
+static hwt_store *_Atomic gives_back;
+
+/* Between the statement of a call and what the call makes of the answer, all that has not started is given back. */
+static void give_back_once(const char *where)
+{
+	hwt_store *store = strcmp(where, "changed") == 0 ? atomic_exchange(&gives_back, NULL) : NULL;
+
+	if (!store)
+		return;
+	let_give_back(store);
+	WAIT_FOR(LOCKED(store, hwts_shards_active(store)) == THREADS);
+}
+
+static void give_back_behind_the_next_statement(hwt_store *store)
+{
+	atomic_store(&gives_back, store);
+	atomic_store(&hwts_test_at, give_back_once);
+}
+
+static int reschedule_all(hwt_store *store, unsigned states, uint64_t *n)
+{
+	hwt_store_which which = { .size = sizeof(which), .kind = "a", .all = true, .states = states };
+
+	return hwt_store_reschedule_ex(store, &which, (hwt_store_when){ .delay_ns = HWT_S(3600) }, n);
+}
+
+/* The statement has passed by what was begun, and the call looks behind that. */
+TEST(of_many_what_is_just_being_given_back_is_moved)
+{
+	hwt_store *store = after(30);
+	hwt_store_spec spec = spec_of("a", 0);
+	int64_t ids[FEW];
+	uint64_t n;
+
+	put_few(store, &spec, ids);
+	give_back_behind_the_next_statement(store);
+	CHECK_CALL(reschedule_all(store, 1u << HWT_STORE_PENDING, &n), 0);
+	CHECK_INT(n, ==, FEW - THREADS);
+	for (unsigned i = 0; i < FEW; i++) {
+		hwt_store_info info = info_of(store, ids[i]);
+
+		CHECK(info.state == HWT_STORE_RUNNING || info.due_us > hwts_wall_us() + HWTS_S_US * 1800);
+	}
+	atomic_store(&hwts_test_at, NULL);
+	atomic_store(&held, false);
+	CHECK_CALL(hwt_store_close(store), 0);
+}
+
+TEST(what_is_just_being_given_back_is_not_busy)
+{
+	hwt_store *store = after(30);
+	hwt_store_which which = { .size = sizeof(which), .states = 1u << HWT_STORE_PENDING };
+	hwt_store_spec spec = spec_of("a", 0);
+	int64_t ids[FEW];
+
+	put_few(store, &spec, ids);
+	give_back_behind_the_next_statement(store);
+	CHECK_CALL(hwt_store_cancel(store, ids[FEW - 1]), 0);
+	BEGIN_AHEAD(store);
+	WAIT_FOR(count_begun() == FEW - 1);
+	give_back_behind_the_next_statement(store);
+	CHECK_CALL(hwt_store_reschedule(store, ids[FEW - 2], HWT_S(3600)), 0);
+	BEGIN_AHEAD(store);
+	WAIT_FOR(count_begun() == FEW - 2);
+	give_back_behind_the_next_statement(store);
+	which.id = ids[FEW - 3];
+	CHECK_CALL(hwt_store_cancel_ex(store, &which, NULL), 0);
+	atomic_store(&hwts_test_at, NULL);
+	atomic_store(&held, false);
+	CHECK_CALL(hwt_store_close(store), 0);
+}
+
 /* The cancel of another process makes the run the last one; what it will be is settled, though it has not started. */
 TEST(a_series_that_was_begun_ahead_of_its_start_is_cancelled_once)
 {

@@ -53,12 +53,16 @@ void hwts_cancel_group(hwt_store *store, struct hwts_request *requests, size_t n
 	free(ids);
 }
 
-/* One that was begun here and has not started is pending for its caller.  rc: what the database has said of it. */
-static int cancel_begun(hwt_store *store, const struct hwts_about *about, int rc)
+/*
+ * One that was begun here and has not started is pending for its caller.  rc: what the database has said of it; before:
+ * what hwts_begin_before said before that.
+ */
+static int cancel_begun(hwt_store *store, const struct hwts_about *about, uint64_t before, int rc)
 {
+	bool pending = about->states & 1u << HWT_STORE_PENDING;
 	struct hwts_row *row;
 	struct hwts_conn *conn;
-	int found = about->states & 1u << HWT_STORE_PENDING ? hwts_unbegin(store, about->id, &row) : EBUSY;
+	int found = pending ? hwts_unbegin(store, about->id, before, &row) : EBUSY;
 
 	if (found != 0)
 		return found == EBUSY ? rc : found;
@@ -75,11 +79,12 @@ static int cancel_shared(hwt_store *store, const struct hwts_about *about)
 
 	do {
 		struct cancel_request request = { .id = about->id };
+		uint64_t before = hwts_begin_before(store, about->id);
 
 		hwts_group_do(store, store->cancels, &request.base);
 		rc = request.base.rc ? hwts_fail(request.base.rc, "%s", request.base.text) : 0;
 		if (rc == EBUSY)
-			rc = cancel_begun(store, about, rc);
+			rc = cancel_begun(store, about, before, rc);
 	} while (rc == EINTR);
 	return rc;
 }
@@ -95,9 +100,12 @@ static int cancel_in_states(hwt_store *store, struct hwts_about *about)
 	int rc;
 
 	do {
+		uint64_t before = hwts_begin_before(store,
+						    about->id); /* of a key: the first time 0, and it is asked again */
+
 		rc = hwts_about_do(store, about, cancel_it, NULL);
 		if (rc == EBUSY || rc == ENOENT)
-			rc = cancel_begun(store, about, rc);
+			rc = cancel_begun(store, about, before, rc);
 	} while (rc == EINTR);
 	return rc;
 }
@@ -188,10 +196,12 @@ static int move_begun(struct hwts_conn *conn, struct hwts_about *about, void *ct
 	int rc, found;
 
 	do {
+		uint64_t before = hwts_begin_before(moving->store, about->id);
+
 		rc = move_it(conn, about, ctx);
 		if (rc != EBUSY || !(about->states & 1u << HWT_STORE_PENDING))
 			return rc;
-		found = hwts_unbegin(moving->store, about->id, &row);
+		found = hwts_unbegin(moving->store, about->id, before, &row);
 	} while (found == EINTR);
 	if (found != 0)
 		return found;

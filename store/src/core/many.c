@@ -25,7 +25,7 @@
 
 struct slice {
 	int64_t ids[SLICE];
-	uint64_t heard[SLICE];
+	uint64_t heard[SLICE], begin[SLICE]; /* before the statement */
 	struct hwts_due dues[SLICE];
 	int rcs[SLICE];
 	size_t n;
@@ -71,12 +71,16 @@ static int change_all(struct walk *walk)
 		   : hwts_rows_cancel_all(walk->conn, slice->ids, slice->rcs, slice->n, walk->about->states);
 }
 
-static int move_one(struct walk *walk, size_t i, int64_t epoch)
+static int change_under(struct walk *walk, size_t i, int64_t epoch)
 {
-	struct hwts_move move = *walk->move;
+	struct slice *slice = &walk->slice;
+	struct hwts_move move;
 
+	if (!walk->move)
+		return hwts_rows_cancel(walk->conn, slice->ids[i], epoch, walk->about->states, true);
+	move = *walk->move;
 	move.epoch = epoch;
-	return hwts_rows_reschedule(walk->conn, walk->slice.ids[i], &move, &walk->slice.dues[i]);
+	return hwts_rows_reschedule(walk->conn, slice->ids[i], &move, &slice->dues[i]);
 }
 
 static bool means_pending(const struct walk *walk)
@@ -89,41 +93,35 @@ static int change_one(struct walk *walk, size_t i)
 {
 	struct slice *slice = &walk->slice;
 	struct hwts_row *row = NULL;
-	int64_t epoch;
-	int rc = EBUSY;
+	int rc, found;
 
-	do
-		if (means_pending(walk))
-			rc = hwts_unbegin(walk->store, slice->ids[i], &row);
-	while (rc == EINTR);
-	if (rc != EAGAIN) {
-		epoch = row ? row->epoch : HWTS_NOT_BEGUN;
-		rc = walk->move ? move_one(walk, i, epoch)
-				: hwts_rows_cancel(walk->conn, slice->ids[i], epoch, walk->about->states, true);
-	}
-	if (row)
+	do {
+		uint64_t before = hwts_begin_before(walk->store, slice->ids[i]);
+
+		rc = change_under(walk, i, HWTS_NOT_BEGUN);
+		found = means_pending(walk) && (rc == ENOENT || rc == EBUSY)
+			    ? hwts_unbegin(walk->store, slice->ids[i], before, &row)
+			    : EBUSY;
+	} while (found == EINTR);
+	if (found == EAGAIN)
+		rc = EAGAIN;
+	if (row) {
+		rc = change_under(walk, i, row->epoch);
 		hwts_unbegun(walk->store, row, rc == 0, walk->move ? &slice->dues[i] : NULL);
+	}
 	slice->rcs[i] = rc;
 	return rc == ENOENT || rc == EBUSY ? 0 : rc;
 }
 
-static bool is_begun_here(const struct walk *walk, int64_t id)
-{
-	bool begun, between;
-
-	hwts_lock(walk->store);
-	begun = hwts_window_begun(walk->store, id, &between) != NULL;
-	hwts_unlock(walk->store);
-	return begun;
-}
-
-/* It was locked, has just changed, or runs. */
+/* It was locked, has just changed, runs, or was begun here by the time of the statement: it may be given back by now. */
 static bool is_tried_alone(const struct walk *walk, size_t i)
 {
 	int rc = walk->slice.rcs[i];
 
 	return rc == EINTR || (rc == EBUSY && !walk->move) ||
-	       (rc == ENOENT && means_pending(walk) && is_begun_here(walk, walk->slice.ids[i]));
+	       (rc == ENOENT && means_pending(walk) &&
+		(walk->slice.begin[i] == HWTS_IS_BEGUN ||
+		 walk->slice.begin[i] != hwts_begin_before(walk->store, walk->slice.ids[i])));
 }
 
 static int do_slice(struct walk *walk)
@@ -133,8 +131,10 @@ static int do_slice(struct walk *walk)
 	int rc;
 
 	hwts_lock(walk->store);
-	for (size_t i = 0; i < slice->n; i++)
+	for (size_t i = 0; i < slice->n; i++) {
 		slice->heard[i] = hwts_window_heard(walk->store, slice->ids[i]);
+		slice->begin[i] = hwts_window_begin(walk->store, slice->ids[i]);
+	}
 	hwts_unlock(walk->store);
 	rc = change_all(walk);
 	took_ns = hwt_now() - before_ns;

@@ -297,14 +297,25 @@ static int await_end(hwt_store *store, int64_t id)
 	return hwts_fail(EAGAIN, "timeout %lld is being begun or given back, and is locked: try again", (long long)id);
 }
 
-int hwts_unbegin(hwt_store *store, int64_t id, struct hwts_row **row)
+uint64_t hwts_begin_before(hwt_store *store, int64_t id)
+{
+	uint64_t begin;
+
+	hwts_lock(store);
+	begin = hwts_window_begin(store, id);
+	hwts_unlock(store);
+	return begin;
+}
+
+int hwts_unbegin(hwt_store *store, int64_t id, uint64_t before, struct hwts_row **row)
 {
 	struct hwts_kind *kind;
-	bool between;
+	bool between, given_back;
 
 	hwts_lock(store);
 	kind = hwts_window_begun(store, id, &between);
 	*row = between ? NULL : unqueue_id(store, kind, id);
+	given_back = !kind && hwts_window_begin(store, id) != before;
 	if (*row) {
 		free_place(store, kind);
 		hwts_window_between(store, id);
@@ -313,7 +324,7 @@ int hwts_unbegin(hwt_store *store, int64_t id, struct hwts_row **row)
 	hwts_unlock(store);
 	if (between && kind)
 		return await_end(store, id);
-	return *row ? 0 : EBUSY;
+	return *row ? 0 : given_back ? EINTR : EBUSY;
 }
 
 void hwts_unbegun(hwt_store *store, struct hwts_row *row, bool changed, const struct hwts_due *due)

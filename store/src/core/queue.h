@@ -40,11 +40,13 @@ void hwts_doubt_begun(hwt_store *store);                           /* the server
 unsigned hwts_doubts(const hwt_store *store);
 
 /*
- * Without the lock: takes a row that has not started out of the queue.  EBUSY: there is none.  EINTR: what becomes of
- * it was not known, and is now: the database has to be asked once more.  EAGAIN: it is not known for too long.  Then
- * unbegun: it is gone, or moved to due; or neither.
+ * Without the lock: takes a row that has not started out of the queue.  EBUSY: it has started, or is not begun here.
+ * EINTR: it was begun when the database was asked, which is to be asked once more, and is given back by now.  EAGAIN:
+ * what becomes of it is not known for too long.  before: what hwts_begin_before said then.  Then unbegun: it is gone,
+ * or moved to due; or neither.
  */
-int hwts_unbegin(hwt_store *store, int64_t id, struct hwts_row **row);
+uint64_t hwts_begin_before(hwt_store *store, int64_t id);
+int hwts_unbegin(hwt_store *store, int64_t id, uint64_t before, struct hwts_row **row);
 void hwts_unbegun(hwt_store *store, struct hwts_row *row, bool changed, const struct hwts_due *due);
 
 #endif

@@ -55,10 +55,14 @@ static int is_in_state(void *ctx, const struct hwts_value *row)
 
 static int run(struct hwts_conn *conn, struct change *change, const struct hwts_step *steps, size_t n)
 {
+	int rc;
+
 	change->more = false;
 	for (size_t i = 0; i < change->n; i++)
 		change->rcs[i] = ENOENT;
-	return hwts_run(conn, steps, n, HWTS_SYNCED);
+	rc = hwts_run(conn, steps, n, HWTS_SYNCED);
+	HWTS_POINT("changed");
+	return rc;
 }
 
 int hwts_rows_explain(int rc, int64_t id)

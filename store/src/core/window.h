@@ -15,6 +15,7 @@ struct hwts_entry {
 	struct hwts_turn turn; /* with its due time, or that of the timer */
 	int64_t again_us;      /* news while it was not ARMED, else its due time if that was before; HWTS_NEVER: none */
 	uint64_t heard;        /* the number of the last news about it, of all that the window has heard */
+	uint64_t begin;        /* the number of its last begin, of the same numbers; 0: none */
 	hwt_timeout timeout;
 	hwt_store *store;
 	struct hwts_kind *kind;
@@ -80,8 +81,10 @@ void hwts_window_set_aside(struct hwts_entry *entry);
 void hwts_window_forget(hwt_store *store, int64_t id);                            /* if it is ARMED */
 void hwts_window_between(hwt_store *store, int64_t id);                           /* it is neither queued nor started */
 struct hwts_kind *hwts_window_begun(hwt_store *store, int64_t id, bool *between); /* NULL: it is not */
-struct hwts_kind *hwts_window_changed(hwt_store *store, int64_t id);              /* the same; it is not to start */
-int32_t hwts_window_again(struct hwts_entry *entry); /* to be begun, perhaps once more; its shard */
+#define HWTS_IS_BEGUN UINT64_MAX
+uint64_t hwts_window_begin(hwt_store *store, int64_t id);            /* the number of its last begin; HWTS_IS_BEGUN */
+struct hwts_kind *hwts_window_changed(hwt_store *store, int64_t id); /* the same; it is not to start */
+int32_t hwts_window_again(struct hwts_entry *entry);                 /* to be begun, perhaps once more; its shard */
 struct hwts_entry *hwts_window_find(hwt_store *store, int64_t id);
 /* Its end is committed, and it is due again then; HWTS_NEVER: it is not. */
 void hwts_window_ended(hwt_store *store, const struct hwts_row *row, int64_t due_us);

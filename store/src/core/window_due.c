@@ -107,6 +107,13 @@ struct hwts_kind *hwts_window_begun(hwt_store *store, int64_t id, bool *between)
 	return entry && entry->state == HWTS_BEGUN ? entry->kind : NULL;
 }
 
+uint64_t hwts_window_begin(hwt_store *store, int64_t id)
+{
+	const struct hwts_entry *entry = hwts_window_find(store, id);
+
+	return !entry ? 0 : entry->state == HWTS_BEGUN ? HWTS_IS_BEGUN : entry->begin;
+}
+
 struct hwts_kind *hwts_window_changed(hwt_store *store, int64_t id)
 {
 	struct hwts_entry *entry = hwts_window_find(store, id);
