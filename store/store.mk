@@ -36,7 +36,7 @@ $(BUILD)/store-shared/%.o: store/src/%.c
 # With seams for clocks, news, memory and points to die at.
 $(BUILD)/store-unit/%.o: store/src/%.c
 	@mkdir -p $(@D)
-	$(QCC) $(ALL_CPPFLAGS) $(STORE_CPPFLAGS) $(POSIX) -DHWT_TEST $(ALL_CFLAGS) -c -o $@ $<
+	$(QCC) $(ALL_CPPFLAGS) $(STORE_CPPFLAGS) $(POSIX) -DHWT_TEST $(TEST_CFLAGS) -c -o $@ $<
 
 $(BUILD)/libhwt-store.a: $(STORE_SRC:store/src/%.c=$(BUILD)/store-static/%.o)
 	$(Q)rm -f $@ && $(AR) rcsD $@ $^
@@ -54,7 +54,7 @@ $(BUILD)/libhwt-store.so: $(BUILD)/libhwt-store.so.$(VERSION)
 
 .SECONDARY: $(STORE_TESTS:%=%.o)
 $(BUILD)/test/store_%.o: store/test/store_%.c | $(BUILD)/test
-	$(QCC) $(ALL_CPPFLAGS) $(STORE_CPPFLAGS) -Itest -Istore/test $(GNU) -DHWT_TEST $(ALL_CFLAGS) -c -o $@ $<
+	$(QCC) $(ALL_CPPFLAGS) $(STORE_CPPFLAGS) -Itest -Istore/test $(GNU) -DHWT_TEST $(TEST_CFLAGS) -c -o $@ $<
 
 $(BUILD)/test/store_%: $(BUILD)/test/store_%.o $(BUILD)/libhwt-store-unit.a $(BUILD)/libhwt.a
 	$(QCC) $(ALL_CFLAGS) -o $@ $(filter %.o %.a,$^) $(STORE_LIBS) $(ALL_LDFLAGS)

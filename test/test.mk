@@ -18,11 +18,11 @@ TWINS ?= $(patsubst %,hierarchical:$(BUILD)/test/%,\
 
 $(BUILD)/unit/%.o: src/%.c
 	@mkdir -p $(@D)
-	$(QCC) $(ALL_CPPFLAGS) $(POSIX) -DHWT_TEST $(ALL_CFLAGS) -c -o $@ $<
+	$(QCC) $(ALL_CPPFLAGS) $(POSIX) -DHWT_TEST $(TEST_CFLAGS) -c -o $@ $<
 
 $(BUILD)/unit/check/%.o: test/check/%.c
 	@mkdir -p $(@D)
-	$(QCC) $(ALL_CPPFLAGS) -Itest $(POSIX) -DHWT_TEST $(ALL_CFLAGS) -c -o $@ $<
+	$(QCC) $(ALL_CPPFLAGS) -Itest $(POSIX) -DHWT_TEST $(TEST_CFLAGS) -c -o $@ $<
 
 $(BUILD)/libhwt-unit.a: $(SRC:src/%.c=$(BUILD)/unit/%.o) $(CHECKER:test/%.c=$(BUILD)/unit/%.o)
 	$(Q)rm -f $@ && $(AR) rcs $@ $^
@@ -31,7 +31,7 @@ $(BUILD)/libhwt-unit.a: $(SRC:src/%.c=$(BUILD)/unit/%.o) $(CHECKER:test/%.c=$(BU
 .SECONDARY: $(patsubst test/%.c,$(BUILD)/test/%.o,$(wildcard $(addprefix test/,unit_*.c test_*.c debug_*.c)))
 
 $(BUILD)/test/unit_%.o: test/unit_%.c | $(BUILD)/test
-	$(QCC) $(ALL_CPPFLAGS) -Itest $(GNU) -DHWT_TEST $(ALL_CFLAGS) -c -o $@ $<
+	$(QCC) $(ALL_CPPFLAGS) -Itest $(GNU) -DHWT_TEST $(TEST_CFLAGS) -c -o $@ $<
 
 $(BUILD)/test/unit_%: $(BUILD)/test/unit_%.o $(BUILD)/libhwt-unit.a
 	$(QCC) $(ALL_CFLAGS) -o $@ $(filter %.o %.a,$^) $(ALL_LDFLAGS)
@@ -47,11 +47,11 @@ SIM_PARTS := $(patsubst test/%.c,$(BUILD)/sim/test/%.o,$(wildcard test/sim/*.c t
 
 $(BUILD)/sim/%.o: src/%.c test/sim/points.h
 	@mkdir -p $(@D)
-	$(QCC) $(ALL_CPPFLAGS) -include test/sim/points.h $(POSIX) -DHWT_TEST -DHWT_NO_COUNTER $(ALL_CFLAGS) -c -o $@ $<
+	$(QCC) $(ALL_CPPFLAGS) -include test/sim/points.h $(POSIX) -DHWT_TEST -DHWT_NO_COUNTER $(TEST_CFLAGS) -c -o $@ $<
 
 $(BUILD)/sim/test/%.o: test/%.c
 	@mkdir -p $(@D)
-	$(QCC) $(ALL_CPPFLAGS) -Itest -Itest/sim $(GNU) -DHWT_TEST -DHWT_NO_COUNTER $(ALL_CFLAGS) -c -o $@ $<
+	$(QCC) $(ALL_CPPFLAGS) -Itest -Itest/sim $(GNU) -DHWT_TEST -DHWT_NO_COUNTER $(TEST_CFLAGS) -c -o $@ $<
 
 # Sanitizers do not know its actors, and test/sim/points.h needs a <stdatomic.h> that brings no other header, as gcc's.
 SIM := $(if $(SAN)$(findstring clang,$(shell $(CC) --version 2>/dev/null)),,$(filter-out $(LEFT_OUT:%=$(BUILD)/test/%),$(BUILD)/test/sim))
@@ -65,16 +65,16 @@ DEBUG_TESTS := $(patsubst test/%.c,$(BUILD)/test/%,$(wildcard test/debug_*.c))
 .SECONDARY: $(SRC:src/%.c=$(BUILD)/debug/%.o)
 $(BUILD)/debug/%.o: src/%.c
 	@mkdir -p $(@D)
-	$(QCC) $(ALL_CPPFLAGS) $(POSIX) -DHWT_DEBUG $(ALL_CFLAGS) -c -o $@ $<
+	$(QCC) $(ALL_CPPFLAGS) $(POSIX) -DHWT_DEBUG $(TEST_CFLAGS) -c -o $@ $<
 
 $(BUILD)/test/debug_%.o: test/debug_%.c | $(BUILD)/test
-	$(QCC) $(ALL_CPPFLAGS) -Itest $(GNU) -DHWT_DEBUG $(ALL_CFLAGS) -c -o $@ $<
+	$(QCC) $(ALL_CPPFLAGS) -Itest $(GNU) -DHWT_DEBUG $(TEST_CFLAGS) -c -o $@ $<
 
 $(BUILD)/test/debug_%: $(BUILD)/test/debug_%.o $(SRC:src/%.c=$(BUILD)/debug/%.o)
 	$(QCC) $(ALL_CFLAGS) -o $@ $(filter %.o %.a,$^) $(ALL_LDFLAGS)
 
 $(BUILD)/test/test_%.o: test/test_%.c | $(BUILD)/test
-	$(QCC) $(ALL_CPPFLAGS) -Itest $(GNU) $(ALL_CFLAGS) -c -o $@ $<
+	$(QCC) $(ALL_CPPFLAGS) -Itest $(GNU) $(TEST_CFLAGS) -c -o $@ $<
 
 $(BUILD)/test/test_%: $(BUILD)/test/test_%.o $(BUILD)/libhwt.so
 	$(QCC) $(ALL_CFLAGS) -o $@ $< -L$(BUILD) -lhwt \
@@ -87,7 +87,7 @@ $(CPP_TESTS): $(BUILD)/test/test_cpp%: test/test_cpp.cpp $(BUILD)/libhwt.so | $(
 # The longest first, so that none of them is what the end waits for.
 PROGRAMS := $(UNIT_TESTS) $(API_TESTS) $(DEBUG_TESTS) $(CPP_TESTS) $(SIM)
 RUNS = $(PROGRAMS) $(TWINS)
-LONG := %/unit_oracle %/unit_interleave %/sim %/test_stress_all %/test_memory
+LONG := %/unit_interleave %/sim %/store_sim %/unit_oracle %/test_stress_all %/test_memory
 
 # What looks at the sources, and names its compilers itself; and what is compiled and run as the tests are.
 SOURCE_CHECKS ?= test/layers.sh test/edges.sh test/man.sh store/test/store_man.sh
@@ -96,9 +96,10 @@ BUILD_CHECKS ?= test/abi.sh test/examples.sh test/dlopen.sh test/lua.sh
 MORE_CHECKS = test/header.sh test/docs.sh test/hpp.sh test/bench.sh $(if $(STORE),store/test/languages.sh store/test/history.sh)
 
 # For a build beside others, TWINS=, SOURCE_CHECKS=, BUILD_CHECKS= and STORE= leave out what hangs on the compiler less than on
-# chance or not at all.  What draws at random does half of what the gate does.
+# chance or not at all.  What draws numbers does a quarter of what the gate does.
 check: all $(PROGRAMS) $(if $(BUILD_CHECKS),$(EXAMPLES) $(EXAMPLES_MORE)) $(STORE_TESTS) $(STORE_SIM) ## all tests but those of check-more; make check-store those of libhwt-store
-	$(if $(SAN),,HWT_SCALE=$${HWT_SCALE:-50}) CC='$(CC)' CXX='$(CXX)' SAN='$(SAN)' test/run.sh $(BUILD) $(filter $(LONG),$(RUNS)) $(filter-out $(LONG),$(RUNS)) $(STORE_RUNS) $(STORE_CHECKS) \
+	$(if $(SAN),,HWT_SCALE=$${HWT_SCALE:-25}) CC='$(CC)' CXX='$(CXX)' SAN='$(SAN)' test/run.sh $(BUILD) $(filter $(LONG),$(RUNS) $(STORE_RUNS)) \
+		$(filter-out $(LONG),$(RUNS) $(STORE_RUNS)) $(STORE_CHECKS) \
 		$(SOURCE_CHECKS) $(BUILD_CHECKS)
 
 check-more: all $(EXAMPLES) $(EXAMPLES_MORE) $(BENCH) ## headers and documents by each compiler, drivers of other languages, histories

@@ -17,11 +17,11 @@ $(BUILD)/store-sim/%.o: store/src/%.c store/test/sim/own.h
 
 $(BUILD)/store-sim/test/%.o: store/test/sim/%.c
 	@mkdir -p $(@D)
-	$(QCC) $(ALL_CPPFLAGS) $(STORE_SIM_CPPFLAGS) -Itest -Istore/test/sim $(GNU) $(ALL_CFLAGS) -c -o $@ $<
+	$(QCC) $(ALL_CPPFLAGS) $(STORE_SIM_CPPFLAGS) -Itest -Istore/test/sim $(GNU) $(TEST_CFLAGS) -c -o $@ $<
 
 $(BUILD)/store-sim/frame/%.o: test/frame/%.c
 	@mkdir -p $(@D)
-	$(QCC) $(ALL_CPPFLAGS) $(STORE_SIM_CPPFLAGS) -Itest -Istore/test/sim $(GNU) $(ALL_CFLAGS) -c -o $@ $<
+	$(QCC) $(ALL_CPPFLAGS) $(STORE_SIM_CPPFLAGS) -Itest -Istore/test/sim $(GNU) $(TEST_CFLAGS) -c -o $@ $<
 
 # Sanitizers do not know its actors.
 STORE_SIM := $(if $(SAN),,$(if $(STORE),$(BUILD)/test/store_sim))
