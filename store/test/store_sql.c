@@ -731,25 +731,6 @@ TEST(no_argument_becomes_part_of_a_statement)
 	}
 }
 
-/* A later open finds another text, and makes the functions again; who may call them stays. */
-TEST(an_open_renews_functions_of_another_text)
-{
-	SQL_WORLD(store, conn);
-
-	(void)sql(conn, "create role %s_caller; grant execute on function %s_cancel to %s_caller", world.schema,
-		  world.schema, world.schema);
-	(void)sql(conn, "create or replace function %s_cancel(id bigint) returns text language sql as 'select ''old'''",
-		  world.schema);
-	CHECK_CALL(hwt_store_close(open_store()), 0);
-	(void)call(conn, "cancel", "1");
-	IS("old"); /* the text is known to be made */
-	(void)sql(conn, "comment on sequence %s_number is 'older'", world.schema);
-	CHECK_CALL(hwt_store_close(open_store()), 0);
-	SAYS("none", call, conn, "cancel", "1");
-	SAYS("t", sql, conn, "select has_function_privilege('%s_caller', '%s_cancel(bigint)', 'execute')", world.schema,
-	     world.schema);
-}
-
 STORE_MAIN(NULL)
 
 #else

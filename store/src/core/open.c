@@ -171,6 +171,8 @@ static int open_db(hwt_store *store, const hwt_store_config *config)
 	if (rc != 0)
 		return rc;
 	rc = store->engine->prepare(conn);
+	if (rc == 0 && store->db->notice[0])
+		hwts_warn(store, "%s", store->db->notice);
 	if (rc == 0)
 		rc = hwts_rows_store(conn, NULL, store->db->store, &none);
 	if (rc == 0)

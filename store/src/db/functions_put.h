@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * The function that puts, and what it and those of functions.h call.  In the text ` is the schema and the prefix of
- * this store, and `` the schema alone.
+ * this store.
  *
  * @_draw     Numbers of ids come from a sequence, which no rollback turns back; those of C come from @_meta and lie
  *            below 2^42.  As there, they are never below 4 a millisecond since 2026, so that a copy that is restored
@@ -205,6 +205,9 @@ static const char *const FUNCTIONS_PUT[] = {
 	"    and t.tgname = '@_raise') then",
 	"    create constraint trigger @_raise after update on `kind deferrable initially deferred for each row",
 	"      when (current_setting('@.rules', true) = 'later') execute function `raise();",
+	"  end if;",
+	"  if not exists (select 1 from pg_trigger t where t.tgrelid = '`group'::regclass",
+	"    and t.tgname = '@_raise') then",
 	"    create constraint trigger @_raise after insert or update or delete on `group",
 	"      deferrable initially deferred for each row",
 	"      when (current_setting('@.rules', true) = 'later') execute function `raise();",

@@ -110,6 +110,7 @@ int hwts_pg_error(struct pg_conn *conn, const PGresult *result, const char *doin
 /* In postgres_exchange.c. */
 int hwts_pg_exchange(struct hwts_conn *conn, const struct hwts_step *steps, size_t n, unsigned flags);
 int hwts_pg_finish(struct hwts_conn *conn, int rc);
+int hwts_pg_make(struct pg_conn *conn, const char *text);
 int hwts_pg_be_brief(struct pg_conn *conn, bool brief); /* from now on */
 
 /* In postgres_dial.c. */
@@ -121,8 +122,15 @@ int hwts_pg_meet(struct pg_conn *conn);        /* a new connection: ENOTCONN if 
 /* In postgres_schema.c. */
 int hwts_pg_prepare(struct hwts_conn *conn);
 
+/* Where the tables are and whose, as a statement has it, and what this role may do there. */
+struct hwts_pg_home {
+	char schema[132], owner[132];
+	bool is_owner; /* this role has the rights of the owner */
+	bool may_make; /* the owner may create there, and this role may act as the owner */
+};
+
 /* In postgres_functions.c. */
-int hwts_pg_make_functions(struct pg_conn *conn);
+int hwts_pg_make_functions(struct pg_conn *conn, const struct hwts_pg_home *home);
 
 /* In postgres_news.c. */
 int hwts_pg_listen(struct hwts_conn *conn, const struct hwts_shard_row *shards, size_t n, bool on);

@@ -137,3 +137,14 @@ int hwts_pg_finish(struct hwts_conn *base, int rc)
 		base->broken = true;
 	return hwts_fail(rc, "%s", text);
 }
+
+/* In one transaction, which looks for nothing outside pg_catalog.  Fails without effect. */
+int hwts_pg_make(struct pg_conn *conn, const char *text)
+{
+	int rc = hwts_pg_simple(conn, "begin; set local search_path = pg_catalog, pg_temp;"
+				      " select pg_advisory_xact_lock(hashtext('@_meta'))");
+
+	if (rc == 0)
+		rc = hwts_pg_simple(conn, text);
+	return hwts_pg_finish(&conn->conn, rc);
+}

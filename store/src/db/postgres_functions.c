@@ -1,10 +1,14 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The functions of functions.h: made when a store is opened, and made again when their text has changed.  The store
- * itself calls none of them, so a program goes on without: where its role may not make them, or the database has no
- * PL/pgSQL.
+ * The functions of functions.h.  The store itself calls none of them, so a program goes on without: where its role may
+ * not make them, or the database has no PL/pgSQL.
  *
- * Which text was made stands in the comment on the sequence of their numbers.
+ * Each open compares the functions that exist with those that should: text, owner, search path, and that not everybody
+ * may call them.  A restored dump without owners or rights, a renamed schema, default privileges and a dropped function
+ * all leave less than that.  The first line of a body has a hash of the whole function, so equal bodies are equal
+ * functions, and the functions of an earlier version are told from those that a user has made beside them.
+ *
+ * They belong to the owner of the tables, whichever role opens the store.
  */
 #include "db/functions.h"
 #include "db/functions_put.h"
@@ -13,32 +17,45 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-/* What is new has no rights of its own yet: everybody could call it. */
-static const char REVOKE[] =
-    "do $hwt$ declare f oid; begin for f in select p.oid from pg_catalog.pg_proc p where p.pronamespace ="
-    " pg_catalog.to_regnamespace(pg_catalog.quote_ident(pg_catalog.current_schema())) and p.proacl is null and "
-    "p.proname"
-    " in ('@_draw', '@_bucket', '@_bytes', '@_span', '@_moment', '@_find', '@_line', '@_tell', '@_put', '@_cancel',"
-    " '@_named', '@_raise', '@_ruled', '@_pause', '@_resume', '@_limit', '@_cancel_key', '@_cancel_group', "
-    "'@_reschedule', "
-    "'@_reschedule_key', '@_make_kind') loop execute"
-    " pg_catalog.format('revoke all on function %s from public', f::pg_catalog.regprocedure); end loop; end $hwt$;";
-
 #define LINES (HWTS_COUNT(FUNCTIONS_PUT) + HWTS_COUNT(FUNCTIONS))
+#define FIRST 2 /* line of a function; before it the sequence */
+#define CREATE "create or replace function `"
+#define PATH "search_path=pg_catalog, pg_temp"
 
 static const char *line_of(size_t i)
 {
 	return i < HWTS_COUNT(FUNCTIONS_PUT) ? FUNCTIONS_PUT[i] : FUNCTIONS[i - HWTS_COUNT(FUNCTIONS_PUT)];
 }
 
-static uint64_t mark_of_text(void)
+static bool begins_function(size_t i)
 {
-	uint64_t mark = HWTS_VERSION;
+	return strncmp(line_of(i), CREATE, strlen(CREATE)) == 0;
+}
 
-	for (size_t i = 0; i < LINES; i++)
+/* The line before the body. */
+static bool ends_head(const char *line)
+{
+	static const char end[] = " as $hwt$";
+
+	return strlen(line) >= strlen(end) && strcmp(line + strlen(line) - strlen(end), end) == 0;
+}
+
+static bool ends_function(const char *line)
+{
+	return strcmp(line, "end $hwt$;") == 0;
+}
+
+static uint64_t hash_of(size_t i)
+{
+	uint64_t hash = HWTS_VERSION;
+
+	for (; i < LINES; i++) {
 		for (const char *at = line_of(i); *at; at++)
-			mark = hwts_mix(mark ^ (unsigned char)*at);
-	return mark;
+			hash = hwts_mix(hash ^ (unsigned char)*at);
+		if (ends_function(line_of(i)))
+			break;
+	}
+	return hash;
 }
 
 static void put_line(FILE *out, const char *line, const char *schema)
@@ -46,70 +63,209 @@ static void put_line(FILE *out, const char *line, const char *schema)
 	for (const char *at = line; *at; at++)
 		if (*at != '`')
 			(void)fputc(*at, out);
-		else if (at[1] == '`')
-			(void)fputs((at++, schema), out);
 		else
 			(void)fprintf(out, "%s.@_", schema);
 	(void)fputc('\n', out);
 }
 
-/* The functions of a schema, and the note that they are made; NULL: no memory. */
-static char *text_of(const char *schema, uint64_t mark)
+static void put_hash(FILE *out, size_t function)
+{
+	(void)fprintf(out, "-- libhwt-store %016llx\n", (unsigned long long)hash_of(function));
+}
+
+static void put_script(FILE *out, const char *schema)
+{
+	size_t function = 0;
+
+	for (size_t i = 0; i < LINES; i++) {
+		function = begins_function(i) ? i : function;
+		put_line(out, line_of(i), schema);
+		if (begins_function(function) && ends_head(line_of(i)))
+			put_hash(out, function);
+	}
+}
+
+/* 'NAME', with a comma before all but the first. */
+static void put_name(FILE *out, size_t i, const char *before)
+{
+	const char *name = strchr(line_of(i), '`') + 1;
+
+	(void)fprintf(out, "%s%s'@_%.*s'", i > FIRST ? ", " : "", before, (int)strcspn(name, "("), name);
+}
+
+/* A row of VALUES: name, whether it runs with the rights of its owner, body.  Returns the last line of the function. */
+static size_t put_row(FILE *out, size_t i, const char *schema)
+{
+	size_t function = i;
+	bool definer = false;
+
+	put_name(out, i, "(");
+	for (;; i++) {
+		definer |= strstr(line_of(i), "security definer") != NULL;
+		if (ends_head(line_of(i)))
+			break;
+	}
+	(void)fprintf(out, ", %s, $hwt$\n", definer ? "true" : "false");
+	put_hash(out, function);
+	for (i++; !ends_function(line_of(i)); i++)
+		put_line(out, line_of(i), schema);
+	(void)fputs("end $hwt$)", out);
+	return i;
+}
+
+static void put_wanted(FILE *out, const char *schema)
+{
+	(void)fputs("(values ", out);
+	for (size_t i = FIRST; i < LINES; i++)
+		if (begins_function(i))
+			i = put_row(out, i, schema);
+	(void)fputs(")", out);
+}
+
+/* What exists of those that are wanted: w is wanted, s is the store.  The path is the role's: operands are exact. */
+#define STORE                                                                                                          \
+	" s(owner, place) as (select c.relowner, c.relnamespace from pg_catalog.pg_class c"                            \
+	" where c.oid = pg_catalog.to_regclass('@_meta')::pg_catalog.oid)"
+#define IS_RIGHT                                                                                                       \
+	"p.pronamespace = s.place and p.proname = w.name and p.prosrc = w.body and p.prosecdef = w.definer"            \
+	" and p.proowner = s.owner and coalesce(pg_catalog.array_to_string(p.proconfig, ' '), '') = case when"         \
+	" w.definer then '" PATH "' else '' end and not pg_catalog.has_function_privilege('public', p.oid, 'execute')"
+#define OURS "p.pronamespace = s.place and p.proname in (select w.name from w)"
+
+static const char COMPARE[] =
+    " select (select pg_catalog.count(*) from w where not exists (select 1 from pg_catalog.pg_proc p where " IS_RIGHT
+    ")) + (select 3 - pg_catalog.count(*) from (select 1 from pg_catalog.pg_trigger t where t.tgname = '@_raise' and"
+    " t.tgrelid in (pg_catalog.to_regclass('@_kind')::pg_catalog.oid, "
+    "pg_catalog.to_regclass('@_group')::pg_catalog.oid) union all select 1 from"
+    " pg_catalog.pg_class c where c.relname = '@_number' and c.relnamespace = s.place and c.relowner = s.owner) there),"
+    " (select pg_catalog.count(*) from pg_catalog.pg_proc p where " OURS "),"
+    " exists (select 1 from pg_catalog.pg_proc p where " OURS " and p.prosecdef and"
+    " pg_catalog.has_function_privilege('public', p.oid, 'execute')) from s";
+
+/* The schema, the owner and the names are those of the store. */
+#define BLOCK                                                                                                          \
+	"do $hwt$ declare home constant oid := '%s'::regnamespace; boss constant oid := '%s'::regrole;"                \
+	" names constant name[] := array[%s]; o record; g record; begin "
+
+/*
+ * Before the functions are made, as the role that opens.  An earlier version let a superuser make them as its own.
+ * What a lesser role owns may have been put there to be taken over, with rights that this role keeps.
+ */
+static const char ADOPT[] = BLOCK
+    "if current_setting('is_superuser') = 'on' then for o in select 'function ' || p.oid::regprocedure as name"
+    " from pg_proc p, pg_roles r where p.pronamespace = home and p.proname = any(names) and r.oid = p.proowner"
+    " and r.rolsuper and r.oid <> boss union all select 'sequence ' || c.oid::regclass from pg_class c, pg_roles r"
+    " where c.relnamespace = home and c.relname = '@_number' and r.oid = c.relowner and r.rolsuper and r.oid <> boss"
+    " loop execute format('alter %%s owner to %%s', o.name, boss::regrole); end loop; end if; end $hwt$;";
+
+/*
+ * After: those of an earlier version with other arguments go, and the roles that may call them may call the new ones;
+ * nothing is everybody's, whatever the default privileges are.
+ */
+static const char TIDY[] = BLOCK
+    "for o in select p.oid, p.proname, p.proacl from pg_proc p where p.pronamespace = home and p.proname = any(names)"
+    " and p.proowner = boss and strpos(p.prosrc, '-- libhwt-store ') = 2 and p.xmin <> pg_current_xact_id()::xid loop"
+    " for g in select distinct a.grantee, n.oid from aclexplode(o.proacl) a, pg_proc n where n.proname = o.proname"
+    " and n.pronamespace = home and n.xmin = pg_current_xact_id()::xid and a.grantee <> 0 and a.grantee <> boss loop"
+    " execute format('grant execute on function %%s to %%s', g.oid::regprocedure, g.grantee::regrole); end loop;"
+    " execute format('drop function %%s', o.oid::regprocedure); end loop;"
+    " for o in select p.oid from pg_proc p where p.pronamespace = home and p.proname = any(names)"
+    " and strpos(p.prosrc, '-- libhwt-store ') = 2 and has_function_privilege('public', p.oid, 'execute') loop"
+    " execute format('revoke all on function %%s from public', o.oid::regprocedure); end loop; end $hwt$;";
+
+/* Separated by commas. */
+static void put_names(FILE *out)
+{
+	for (size_t i = FIRST; i < LINES; i++)
+		if (begins_function(i))
+			put_name(out, i, "");
+}
+
+/* What is written to *out; NULL: no memory. */
+static char *closed(FILE *out, char **text)
+{
+	bool failed = ferror(out);
+
+	if (fclose(out) == 0 && !failed)
+		return *text;
+	free(*text);
+	return NULL;
+}
+
+static char *names(void)
 {
 	char *text = NULL;
 	size_t len;
 	FILE *out = open_memstream(&text, &len);
-	bool failed;
 
 	if (!out)
 		return NULL;
-	for (size_t i = 0; i < LINES; i++)
-		put_line(out, line_of(i), schema);
-	(void)fprintf(out, "%s;comment on sequence @_number is '%016llx'", REVOKE, (unsigned long long)mark);
-	failed = ferror(out);
-	if (fclose(out) == 0 && !failed)
-		return text;
-	free(text);
-	return NULL;
+	put_names(out);
+	return closed(out, &text);
 }
 
-static int make(struct pg_conn *conn, const char *text)
+static char *comparison(const char *schema)
 {
-	int rc = hwts_pg_simple(conn, "begin; select pg_advisory_xact_lock(hashtext('@_meta'))");
+	char *text = NULL;
+	size_t len;
+	FILE *out = open_memstream(&text, &len);
 
-	if (rc == 0)
-		rc = hwts_pg_simple(conn, text);
-	rc = hwts_pg_finish(&conn->conn, rc);
+	if (!out)
+		return NULL;
+	(void)fputs("with w(name, definer, body) as ", out);
+	put_wanted(out, schema);
+	(void)fputs("," STORE, out);
+	(void)fputs(COMPARE, out);
+	return closed(out, &text);
+}
+
+static char *script(const struct hwts_pg_home *home)
+{
+	char *text = NULL, *list = names();
+	size_t len;
+	FILE *out = list ? open_memstream(&text, &len) : NULL;
+
+	if (out) {
+		(void)fprintf(out, ADOPT, home->schema, home->owner, list);
+		(void)fprintf(out, "set local role %s;", home->owner);
+		put_script(out, home->schema);
+		(void)fprintf(out, TIDY, home->schema, home->owner, list);
+	}
+	free(list);
+	return out ? closed(out, &text) : NULL;
+}
+
+/* The server logs each refusal, and others need not know that a role without rights has opened the store. */
+static int make(struct pg_conn *conn, const struct hwts_pg_home *home, bool exist, bool open)
+{
+	char *text, reason[200] = "the role may not act as the owner, or the owner may not create in the schema";
+	int rc = EACCES;
+
+	if (home->may_make) {
+		text = script(home);
+		if (!text)
+			return hwts_fail(ENOMEM, "no memory for the functions");
+		rc = hwts_pg_make(conn, text);
+		free(text);
+		if (rc != 0)
+			hwts_cut(reason, sizeof(reason), hwts_fail_text(), strlen(hwts_fail_text()));
+	}
+	if (rc != 0 && (exist || home->is_owner))
+		(void)snprintf(conn->conn.db->notice, sizeof(conn->conn.db->notice),
+			       "the SQL functions are not those of this version%s: %s; open the store as %s",
+			       open ? ", and EVERYBODY may call them" : "", reason, home->owner);
 	return conn->conn.broken ? rc : 0;
 }
 
-/* It asks first, as the server logs each refusal. */
-int hwts_pg_make_functions(struct pg_conn *conn)
+int hwts_pg_make_functions(struct pg_conn *conn, const struct hwts_pg_home *home)
 {
-	char asks[800], *text = NULL;
-	uint64_t mark = mark_of_text();
-	PGresult *result;
-	int rc;
+	char *text = comparison(home->schema);
+	PGresult *result = NULL;
+	int rc = text ? hwts_pg_one(conn, text, &result) : hwts_fail(ENOMEM, "no memory for the functions");
 
-	(void)snprintf(asks, sizeof(asks),
-		       "select quote_ident(current_schema()) from pg_class c where c.oid = to_regclass('@_meta')"
-		       " and coalesce(obj_description(to_regclass('@_number'), 'pg_class'), '') <> '%016llx'"
-		       " and pg_has_role(c.relowner, 'usage') and has_schema_privilege(c.relnamespace, 'create')"
-		       " and c.relnamespace = to_regnamespace(quote_ident(current_schema()))"
-		       " and position(chr(39) in current_schema()) = 0"
-		       " and exists (select 1 from pg_language l where l.lanname = 'plpgsql')",
-		       (unsigned long long)mark);
-	rc = hwts_pg_one(conn, asks, &result);
-	if (rc == 0 && PQntuples(result) == 1) {
-		char *schema = hwts_alloc((size_t)PQgetlength(result, 0, 0) + 1);
-
-		if (schema)
-			memcpy(schema, PQgetvalue(result, 0, 0), (size_t)PQgetlength(result, 0, 0));
-		text = schema ? text_of(schema, mark) : NULL;
-		rc = text ? make(conn, text) : hwts_fail(ENOMEM, "no memory for the functions");
-		free(schema);
-	}
-	PQclear(result);
 	free(text);
+	if (rc == 0 && PQntuples(result) == 1 && hwts_pg_get(result, 0, 0) != 0)
+		rc = make(conn, home, hwts_pg_get(result, 0, 1) != 0, hwts_pg_get(result, 0, 2) != 0);
+	PQclear(result);
 	return rc;
 }

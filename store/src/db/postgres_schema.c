@@ -16,6 +16,9 @@
 #include "db/postgres.h"
 #include "db/views.h"
 
+#include <stdio.h>
+#include <stdlib.h>
+
 #define NOW "extract(epoch from clock_timestamp()) * 1000000"
 #define MOMENT(us) "to_timestamp(" us " / 1000000.0)"
 /* Only a database of this encoding has room for all that the bytes may say. */
@@ -82,26 +85,65 @@ static int make_tables(struct pg_conn *conn, int *version)
 	return rc == 0 ? version_of(conn, version) : rc;
 }
 
-/* Makes the views that are missing, if this role may.  It asks first, as the server logs each refusal. */
-static int make_views(struct pg_conn *conn)
-{
-	PGresult *result;
-	int rc = hwts_pg_one(conn,
-			     "select count(*) from pg_class c where c.oid = to_regclass('@_meta')"
-			     " and (to_regclass('@_timeouts') is null or to_regclass('@_kinds') is null)"
-			     " and pg_has_role(c.relowner, 'usage') and has_schema_privilege(c.relnamespace, 'create')"
-			     " and c.relnamespace = to_regnamespace(quote_ident(current_schema()))",
-			     &result);
-	bool wanted = rc == 0 && hwts_pg_get(result, 0, 0) == 1;
+/* Where the tables are, and whether this role may act as their owner. */
+static const char HOME[] =
+    "select quote_ident(n.nspname::text), quote_ident(r.rolname::text), pg_has_role(r.oid, 'usage'), "
+    "pg_has_role(r.oid, 'member')"
+    " and has_schema_privilege(r.oid, n.oid, 'create') and n.nspname !~ '[''$]' and r.rolname !~ '[''$]',"
+    " to_regclass('@_timeouts') is null or to_regclass('@_kinds') is null,"
+    " exists (select 1 from pg_language l where l.lanname = 'plpgsql')"
+    " from pg_class c, pg_namespace n, pg_roles r"
+    " where c.oid = to_regclass('@_meta')::oid and n.oid = c.relnamespace and r.oid = c.relowner";
 
+/* The text, whose tables have no schema, with that of the store. */
+static char *at_home(const struct hwts_pg_home *home, const char *views)
+{
+	char *text = NULL;
+	size_t len;
+	FILE *out = open_memstream(&text, &len);
+
+	if (!out)
+		return NULL;
+	(void)fprintf(out, "set local role %s;", home->owner);
+	for (const char *at = views; *at; at++) {
+		if (at[0] == '@' && at[1] == '_')
+			(void)fprintf(out, "%s.", home->schema);
+		(void)fputc(*at, out);
+	}
+	if (fclose(out) == 0)
+		return text;
+	free(text);
+	return NULL;
+}
+
+/* Makes the views that are missing, if this role may.  It asks first, as the server logs each refusal. */
+static int make_views(struct pg_conn *conn, const struct hwts_pg_home *home)
+{
+	char *text = at_home(home, VIEWS);
+	int rc = text ? hwts_pg_make(conn, text) : hwts_fail(ENOMEM, "no memory for the views");
+
+	free(text);
+	return conn->conn.broken || rc == ENOMEM ? rc : 0;
+}
+
+static int make_home(struct pg_conn *conn)
+{
+	struct hwts_pg_home home = { .may_make = false };
+	PGresult *result;
+	int rc = hwts_pg_one(conn, HOME, &result);
+
+	if (rc == 0 && PQntuples(result) == 1) {
+		hwts_cut(home.schema, sizeof(home.schema), PQgetvalue(result, 0, 0), (size_t)PQgetlength(result, 0, 0));
+		hwts_cut(home.owner, sizeof(home.owner), PQgetvalue(result, 0, 1), (size_t)PQgetlength(result, 0, 1));
+		home.is_owner = hwts_pg_get(result, 0, 2) != 0;
+		home.may_make = hwts_pg_get(result, 0, 3) != 0;
+		if (home.may_make && hwts_pg_get(result, 0, 4) != 0)
+			rc = make_views(conn, &home);
+		if (rc == 0 && hwts_pg_get(result, 0, 5) != 0)
+			rc = hwts_pg_make_functions(conn, &home);
+	}
 	PQclear(result);
-	if (!wanted)
-		return rc;
-	rc = hwts_pg_simple(conn, "begin; select pg_advisory_xact_lock(hashtext('@_meta'))");
-	if (rc == 0)
-		rc = hwts_pg_simple(conn, VIEWS);
-	rc = hwts_pg_finish(&conn->conn, rc);
-	return conn->conn.broken ? rc : 0;
+	return rc;
 }
 
 int hwts_pg_prepare(struct hwts_conn *base)
@@ -116,7 +158,5 @@ int hwts_pg_prepare(struct hwts_conn *base)
 	}
 	if (rc == 0)
 		rc = hwts_check_version(base->db, version);
-	if (rc == 0)
-		rc = make_views(conn);
-	return rc == 0 ? hwts_pg_make_functions(conn) : rc;
+	return rc == 0 ? make_home(conn) : rc;
 }
