@@ -27,7 +27,7 @@ struct sim_conn {
 	bool is_synced;
 	bool is_users;     /* its transaction is a user's */
 	bool is_elsewhere; /* it leads to the database of another store */
-	size_t savepoint;
+	struct savepoint savepoint;
 	/* News */
 	int fd;
 	bool hears[16 * 1024]; /* by shard */
@@ -762,7 +762,8 @@ static int borrow(struct hwts_db *db, void *connection, struct hwts_conn **out)
 
 	conn->conn.db = db;
 	conn->is_users = true;
-	conn->savepoint = conn->tx && !is_cut(conn) ? conn->tx->write_count : 0;
+	if (conn->tx && !is_cut(conn))
+		conn->savepoint = sim_savepoint(conn->tx);
 	*out = &conn->conn;
 	return 0;
 }

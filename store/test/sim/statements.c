@@ -37,8 +37,32 @@ const struct version *sim_find(struct act *act, enum table table, int64_t id, st
 	return NULL;
 }
 
+static bool is_anothers(const struct act *act, const struct tx *tx)
+{
+	return tx && tx->commit == 0 && tx != act->tx;
+}
+
+int sim_find_unique(struct act *act, enum table table, sim_has_key *has_key, size_t i, struct row **out)
+{
+	*out = NULL;
+	EACH_ROW(table, row)
+	{
+		int rc = 0;
+
+		if (!row->newest || !has_key(act, row->newest, i))
+			continue;
+		if (is_anothers(act, row->newest->made) || is_anothers(act, row->newest->gone))
+			rc = sim_lock(act, row, true, WAITS);
+		if (rc != 0)
+			return rc;
+		if (row->newest && !row->newest->gone)
+			*out = row;
+	}
+	return 0;
+}
+
 /* Of a row that the statement sees, as it is once it is locked: NULL if there is none that it is for. */
-static int claim(struct act *act, int64_t id, is_for *fits, enum patience patience, struct row **out)
+static int claim(struct act *act, int64_t id, is_for *fits, enum if_locked patience, struct row **out)
 {
 	const struct version *version, *last;
 	struct row *row = sim_find_row(act, id, &version);
@@ -196,11 +220,9 @@ static int pending(struct act *act)
 
 		if (!sim_find_row(act, ITEM_ARG(0, i), &t) || t->n[STATE] == 3)
 			continue;
-		shard = sim_shard(act, t->n[SHARD_OF], NULL);
-		if (!shard) /* somebody has damaged it */
-			continue;
-		SIM_EMIT(act, t->n[ID], t->n[DUE], shard->n[SHARD_EPOCH], t->n[STATE], t->n[ATTEMPT], t->n[EPOCH],
-			 t->n[NEXT_DUE] ? 2 : t->n[LAST], shard->n[SHARD_RULES], act->now_us);
+		shard = sim_shard(act, t->n[SHARD_OF], NULL); /* NULL: somebody has damaged it */
+		SIM_EMIT(act, t->n[ID], t->n[DUE], shard ? shard->n[SHARD_EPOCH] : 0, t->n[STATE], t->n[ATTEMPT],
+			 t->n[EPOCH], t->n[NEXT_DUE] ? 2 : t->n[LAST], shard ? shard->n[SHARD_RULES] : 0, act->now_us);
 	}
 	return 0;
 }
@@ -246,7 +268,6 @@ static bool may_be_last(struct act *act, const struct version *t)
 static int make_last(struct act *act, struct row *row)
 {
 	sim_change(act, row)->n[LAST] = 1;
-	sim_drop_next(row->newest);
 	SIM_EMIT(act, row->newest->n[ID]);
 	return 0;
 }
@@ -260,6 +281,7 @@ static bool is_replaced(struct act *act, const struct version *t)
 static int drop_next(struct act *act, struct row *row)
 {
 	sim_drop_next(sim_change(act, row));
+	SIM_EMIT(act, row->newest->n[ID]);
 	return 0;
 }
 
@@ -309,7 +331,7 @@ static int reschedule_all(struct act *act, struct row *row)
 
 /* FOR SHARE, in their order: those that fit. */
 static int share_shards(struct act *act, bool (*fits)(const struct act *act, const struct version *shard),
-			enum patience patience)
+			enum if_locked patience)
 {
 	struct row *next;
 	int64_t last = -1;
@@ -413,9 +435,16 @@ static void judge_order(struct act *act)
 	}
 }
 
-static int begin(struct act *act, enum patience patience)
+/* The shards are locked when a row wants to know which are. */
+static int begin(struct act *act, enum if_locked patience)
 {
-	int rc = share_shards(act, is_held, patience);
+	const struct version *t;
+	bool any = false;
+	int rc;
+
+	for (size_t i = 0; i < COUNT_ARG(0); i++)
+		any |= sim_find_row(act, ITEM_ARG(0, i), &t) != NULL;
+	rc = any ? share_shards(act, is_held, patience) : 0;
 
 	for (size_t i = 0; i < COUNT_ARG(0) && rc == 0; i++) {
 		struct row *row;
@@ -565,7 +594,7 @@ static const struct change {
 	is_for *fits;
 	int (*apply)(struct act *act, struct row *row);
 	bool several;
-	enum patience patience;
+	enum if_locked patience;
 } changes[HWTS_SQLS] = {
 	[HWTS_SQL_CANCEL] = { .fits = may_cancel, .apply = remove_one },
 	[HWTS_SQL_CANCEL_ALL] = { .fits = may_cancel_all, .apply = remove_one, .several = true, .patience = SKIPS },

@@ -29,6 +29,12 @@ void sim_emit_numbers(struct act *act, const int64_t *numbers, size_t n);
 struct row *sim_find_row(struct act *act, int64_t id, const struct version **version);
 /* The row of this number, which is the first one of its table; out may be NULL. */
 const struct version *sim_find(struct act *act, enum table table, int64_t id, struct row **out);
+/*
+ * The row that a unique index has for this key; NULL: none.  Waits for those of whom it is not yet known whether they
+ * have it.
+ */
+typedef bool sim_has_key(const struct act *act, const struct version *version, size_t i);
+int sim_find_unique(struct act *act, enum table table, sim_has_key *has_key, size_t i, struct row **out);
 int sim_change_rows(struct act *act); /* all statements that change rows one by one */
 void sim_write_snapshot(const struct act *act, char *text, size_t size);
 /* Behind the shards of a renewal: what its look finds. */

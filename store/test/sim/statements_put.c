@@ -156,7 +156,8 @@ static int sweep(struct act *act)
 	for (size_t i = 0; i < COUNT_ARG(0); i++) {
 		int64_t left = NUMBER_ARG(4), epoch = ITEM_ARG(1, i);
 
-		read_index(act, &found, ITEM_ARG(0, i), NUMBER_ARG(7), HWTS_MAX(NUMBER_ARG(6), ITEM_ARG(2, i) + 1));
+		read_index(act, &found, ITEM_ARG(0, i), NUMBER_ARG(7),
+			   HWTS_MAX(NUMBER_ARG(6), HWTS_MIN(ITEM_ARG(2, i), INT64_MAX - 1) + 1));
 		for (size_t j = 0; j < found.n; j++) {
 			const struct version *t = found.t[j];
 			bool may = t->n[STATE] == 1 || (t->n[STATE] == 2 && t->n[EPOCH] < epoch);
@@ -262,12 +263,12 @@ static int places(struct act *act)
 	return 0;
 }
 
-/* All of a group. */
+/* All of a group; what has none is in no index by group. */
 static void find_group(struct act *act, struct found *found, int at)
 {
 	found->n = 0;
 	EACH_SEEN (act, TIMEOUT, t)
-		if (sim_is_in_group(act, t, at))
+		if (t->s[GROUP]->len > 0 && sim_is_in_group(act, t, at))
 			add_found(found, t);
 	sort_found(found);
 }
@@ -323,6 +324,28 @@ static int look_no_group(struct act *act)
 		if (t->n[SHARD_OF] == NUMBER_ARG(0) && t->s[GROUP]->len == 0)
 			add_found(&found, t);
 	emit_rest(act, &found, 1, NUMBER_ARG(5), NUMBER_ARG(6));
+	return 0;
+}
+
+/* What runs under an older epoch, of groups. */
+static int rules_run(struct act *act)
+{
+	struct found found;
+
+	for (size_t i = 0; i < COUNT_ARG(0); i++) {
+		int64_t remaining = NUMBER_ARG(4);
+
+		read_index(act, &found, ITEM_ARG(0, i), NUMBER_ARG(2), act->now_us + 60000000);
+		for (size_t j = 0; j < found.n && remaining > 0; j++) {
+			const struct version *t = found.t[j];
+
+			if (t->n[STATE] != 2 || t->n[EPOCH] >= ITEM_ARG(1, i) || t->s[GROUP]->len == 0 ||
+			    !is_beyond(t, NUMBER_ARG(2), NUMBER_ARG(3)))
+				continue;
+			sim_emit_due(act, 1, t);
+			remaining--;
+		}
+	}
 	return 0;
 }
 
@@ -478,38 +501,14 @@ static void insert(struct act *act, size_t i)
 	fill(act, t, i);
 	if (act->step->sql != HWTS_SQL_PUT_ALIKE)
 		emit_put(act, t);
-	else if (i == 0)
-		SIM_EMIT(act, t->n[ID], act->now_us, 0, (int64_t)COUNT_ARG(0));
 }
 
-static bool has_key(const struct version *t, const struct act *act, size_t i)
+static bool has_key(const struct act *act, const struct version *t, size_t i)
 {
+	SIM_CHECK(t->n[ID] != item(act, 0, i));
 	return (t->n[ID] & (HWTS_BUCKETS - 1)) == (item(act, 0, i) & (HWTS_BUCKETS - 1)) &&
 	       t->n[KIND_OF] == item(act, 1, i) && sim_is_text(t->s[GROUP], value_at(act, 7, i)) &&
 	       sim_is_text(t->s[KEY], value_at(act, 8, i));
-}
-
-/* The row that has the key, if there is one; waits for those of whom it is not yet known whether they have it. */
-static int find_key(struct act *act, size_t i, struct row **out)
-{
-	*out = NULL;
-	EACH_ROW(TIMEOUT, row)
-	{
-		int rc;
-
-		SIM_CHECK(!row->newest || row->newest->n[ID] != item(act, 0, i));
-		if (!row->newest || !has_key(row->newest, act, i))
-			continue;
-		if ((row->newest->made && row->newest->made->commit == 0 && row->newest->made != act->tx) ||
-		    (row->newest->gone && row->newest->gone->commit == 0 && row->newest->gone != act->tx)) {
-			rc = sim_lock(act, row, true, WAITS);
-			if (rc != 0)
-				return rc;
-		}
-		if (row->newest && !row->newest->gone)
-			*out = row;
-	}
-	return 0;
 }
 
 enum conflict { FAILS, KEEPS, REPLACES, REVIVES };
@@ -551,7 +550,7 @@ static int put(struct act *act)
 
 	for (size_t i = 0; i < count; i++) {
 		struct row *row = NULL;
-		int rc = value_at(act, 8, i)->bytes ? find_key(act, i, &row) : 0;
+		int rc = value_at(act, 8, i)->bytes ? sim_find_unique(act, TIMEOUT, has_key, i, &row) : 0;
 
 		if (rc != 0)
 			return rc;
@@ -564,6 +563,8 @@ static int put(struct act *act)
 		if (rc != 0)
 			return rc;
 	}
+	if (act->step->sql == HWTS_SQL_PUT_ALIKE)
+		SIM_EMIT(act, count > 0 ? ITEM_ARG(0, 0) : 0, act->now_us, 0, (int64_t)count);
 	return 0;
 }
 
@@ -579,6 +580,7 @@ sim_statement *const sim_put_statements[HWTS_SQLS] = {
 	[HWTS_SQL_LOOK_NEXT] = look_next,
 	[HWTS_SQL_LOOK_NEXT_IN] = look_next_in,
 	[HWTS_SQL_SWEEP] = sweep,
+	[HWTS_SQL_RULES_RUN] = rules_run,
 	[HWTS_SQL_PUT] = put,
 	[HWTS_SQL_PUT_ALIKE] = put,
 	[HWTS_SQL_PUT_KEYED] = put,

@@ -40,16 +40,6 @@ static int rules_own(struct act *act)
 	return 0;
 }
 
-static int rules_run(struct act *act)
-{
-	for (size_t i = 0; i < COUNT_ARG(0); i++)
-		EACH_SEEN (act, TIMEOUT, t)
-			if (t->n[SHARD_OF] == ITEM_ARG(0, i) && t->n[STATE] == 2 && t->n[EPOCH] < ITEM_ARG(1, i) &&
-			    t->n[DUE] < act->now_us + 60000000 && t->s[GROUP]->len > 0)
-				sim_emit_due(act, 1, t);
-	return 0;
-}
-
 /*
  * Changes
  */
@@ -71,13 +61,18 @@ static int rules_lock(struct act *act)
 
 static int rules_raise(struct act *act)
 {
-	for (size_t i = 0; i < COUNT_ARG(0); i++) {
+	int rc = 0;
+
+	for (size_t i = 0; i < COUNT_ARG(0) && rc == 0; i++) {
 		struct row *row;
 
-		if (sim_shard(act, ITEM_ARG(0, i), &row))
+		if (!sim_shard(act, ITEM_ARG(0, i), &row))
+			continue;
+		rc = sim_lock(act, row, true, WAITS);
+		if (rc == 0)
 			sim_change(act, row)->n[SHARD_RULES]++;
 	}
-	return 0;
+	return rc;
 }
 
 static int rules_tell(struct act *act)
@@ -101,7 +96,8 @@ static int rules_back(struct act *act)
 
 static int rules_there(struct act *act)
 {
-	SIM_EMIT(act, 1);
+	if (sim_find(act, KIND, NUMBER_ARG(0), NULL))
+		SIM_EMIT(act, 1);
 	return 0;
 }
 
@@ -129,27 +125,24 @@ static int limit_kind(struct act *act)
 }
 
 /* The bucket is ?1, the kind ?2, the group ?3. */
-static struct row *group_row(struct act *act)
+static bool is_group(const struct act *act, const struct version *group, size_t i)
 {
-	EACH_ROW(RULES, row)
-	{
-		const struct version *is = row->newest; /* whatever changes, its key does not */
-
-		if (is && is->n[RULES_BUCKET] == NUMBER_ARG(0) && is->n[RULES_KIND] == NUMBER_ARG(1) &&
-		    sim_is_text(is->s[RULES_NAME], TEXT_ARG(2)) && sim_see_last(act, row))
-			return row;
-	}
-	return NULL;
+	(void)i;
+	return group->n[RULES_BUCKET] == NUMBER_ARG(0) && group->n[RULES_KIND] == NUMBER_ARG(1) &&
+	       sim_is_text(group->s[RULES_NAME], TEXT_ARG(2));
 }
 
-/* Two that make the same row wait for each other by its unique index; here all of a kind do. */
 static int rule_group(struct act *act, int at, int n)
 {
-	struct row *row = NULL;
-	int rc = sim_find(act, KIND, NUMBER_ARG(1), &row) ? sim_lock(act, row, true, WAITS) : 0;
 	struct version *group;
+	struct row *row;
+	int rc;
 
-	row = rc == 0 ? group_row(act) : NULL;
+	if (!sim_find(act, KIND, NUMBER_ARG(1), NULL))
+		return 0;
+	rc = sim_find_unique(act, RULES, is_group, 0, &row);
+	if (rc == 0 && row)
+		rc = sim_lock(act, row, true, WAITS);
 	sim_note_rules(NUMBER_ARG(1), TEXT_ARG(2));
 	if (rc != 0)
 		return rc;
@@ -176,17 +169,25 @@ static int limit_group(struct act *act)
 
 static int tidy_group(struct act *act)
 {
-	struct row *row = group_row(act);
+	int rc = 0;
 
-	if (row && !row->newest->n[RULES_PAUSED] && !row->newest->n[RULES_LIMITED])
-		sim_remove(act, row);
-	return 0;
+	EACH_ROW(RULES, row)
+	{
+		const struct version *is = sim_see(act, row);
+
+		if (!is || !is_group(act, is, 0) || is->n[RULES_PAUSED] || is->n[RULES_LIMITED])
+			continue;
+		rc = sim_lock(act, row, true, WAITS);
+		is = rc == 0 ? sim_see_last(act, row) : NULL;
+		if (is && !is->n[RULES_PAUSED] && !is->n[RULES_LIMITED])
+			sim_remove(act, row);
+	}
+	return rc;
 }
 
 sim_statement *const sim_rules_statements[HWTS_SQLS] = {
 	[HWTS_SQL_RULES] = rules,
 	[HWTS_SQL_RULES_OWN] = rules_own,
-	[HWTS_SQL_RULES_RUN] = rules_run,
 	[HWTS_SQL_RULES_LOCK] = rules_lock,
 	[HWTS_SQL_RULES_RAISE] = rules_raise,
 	[HWTS_SQL_RULES_TELL] = rules_tell,

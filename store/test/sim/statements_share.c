@@ -55,15 +55,24 @@ static int flush(struct act *act)
 	return 0;
 }
 
+/* i: the id that it would have. */
+static bool is_kind(const struct act *act, const struct version *kind, size_t i)
+{
+	return kind->n[KIND_ID] == (int64_t)i || sim_is_text(kind->s[KIND_NAME], TEXT_ARG(0));
+}
+
 static int kind_make(struct act *act)
 {
 	int64_t most = 0;
 	struct version *made;
+	struct row *taken;
+	int rc;
 
-	if (kind_of_name(act, TEXT_ARG(0)))
-		return 0;
 	EACH_SEEN (act, KIND, is)
 		most = HWTS_MAX(most, is->n[KIND_ID]);
+	rc = sim_find_unique(act, KIND, is_kind, (size_t)most + 1, &taken);
+	if (rc != 0 || taken)
+		return rc;
 	made = sim_insert(act, KIND);
 	made->n[KIND_ID] = most + 1;
 	made->n[KIND_SHARDS] = NUMBER_ARG(1);
@@ -93,20 +102,30 @@ static int kind_open(struct act *act)
 	return 0;
 }
 
+static bool is_shard(const struct act *act, const struct version *shard, size_t id)
+{
+	(void)act;
+	return shard->n[SHARD_ID] == (int64_t)id;
+}
+
 static int kind_shards(struct act *act)
 {
 	const struct version *is = kind_of_name(act, TEXT_ARG(0));
+	int rc = 0;
 
-	for (int64_t i = 0; is && i < is->n[KIND_SHARDS]; i++) {
+	for (int64_t i = 0; is && i < is->n[KIND_SHARDS] && rc == 0; i++) {
+		int64_t id = is->n[KIND_ID] * HWTS_SHARDS_MAX + i;
 		struct version *made;
+		struct row *row;
 
-		if (sim_shard(act, is->n[KIND_ID] * HWTS_SHARDS_MAX + i, NULL))
+		rc = sim_find_unique(act, SHARD, is_shard, (size_t)id, &row);
+		if (rc != 0 || row)
 			continue;
 		made = sim_insert(act, SHARD);
-		made->n[SHARD_ID] = is->n[KIND_ID] * HWTS_SHARDS_MAX + i;
+		made->n[SHARD_ID] = id;
 		made->n[SHARD_KIND] = is->n[KIND_ID];
 	}
-	return 0;
+	return rc;
 }
 
 static int store(struct act *act)
@@ -152,26 +171,37 @@ static struct row *member_row(struct act *act, const struct hwts_value *name)
 	return NULL;
 }
 
-/* Its row, locked; NULL: it has none. */
-static int claim_member(struct act *act, struct row **row)
+/* Its row, locked, if it is for that before and then; NULL: it has none. */
+static int claim_member(struct act *act, is_for *fits, struct row **out)
 {
+	struct row *row = member_row(act, TEXT_ARG(0));
+	const struct version *last;
 	int rc;
 
-	*row = member_row(act, TEXT_ARG(0));
-	if (!*row)
+	*out = NULL;
+	if (!row || !fits(act, sim_see(act, row)))
 		return 0;
-	rc = sim_lock(act, *row, true, WAITS);
-	if (rc == 0 && !sim_see_last(act, *row))
-		*row = NULL;
+	rc = sim_lock(act, row, true, WAITS);
+	last = rc == 0 ? sim_see_last(act, row) : NULL;
+	if (last && fits(act, last))
+		*out = row;
 	return rc;
+}
+
+static bool is_member(const struct act *act, const struct version *member, size_t i)
+{
+	(void)i;
+	return sim_is_text(member->s[MEMBER_NAME], TEXT_ARG(0));
 }
 
 static int join(struct act *act)
 {
 	struct row *row;
 	struct version *member;
-	int rc = claim_member(act, &row);
+	int rc = sim_find_unique(act, MEMBER, is_member, 0, &row);
 
+	if (rc == 0 && row)
+		rc = sim_lock(act, row, true, WAITS);
 	if (rc != 0)
 		return rc;
 	if (row && row->newest->n[MEMBER_INCARNATION] != NUMBER_ARG(4) &&
@@ -196,14 +226,25 @@ static int namesake(struct act *act)
 	return 0;
 }
 
+static bool leaves(struct act *act, const struct version *member)
+{
+	return member->n[MEMBER_INCARNATION] == NUMBER_ARG(1);
+}
+
 static int leave(struct act *act)
 {
 	struct row *row;
-	int rc = claim_member(act, &row);
+	int rc = claim_member(act, leaves, &row);
 
-	if (rc == 0 && row && row->newest->n[MEMBER_INCARNATION] == NUMBER_ARG(1))
+	if (row)
 		sim_remove(act, row);
 	return rc;
+}
+
+static bool is_long_over(const struct act *act, const struct version *member)
+{
+	return member->n[MEMBER_UNTIL] < act->now_us - INT64_C(600000000) ||
+	       member->n[MEMBER_UNTIL] > act->now_us + INT64_C(3600000000);
 }
 
 static int bury(struct act *act)
@@ -213,8 +254,7 @@ static int bury(struct act *act)
 		const struct version *is = sim_see(act, row);
 		int rc;
 
-		if (!is || (is->n[MEMBER_UNTIL] >= act->now_us - INT64_C(600000000) &&
-			    is->n[MEMBER_UNTIL] <= act->now_us + INT64_C(3600000000)))
+		if (!is || !is_long_over(act, is))
 			continue;
 		rc = sim_lock(act, row, true, SKIPS);
 		if (rc == EBUSY)
@@ -222,7 +262,7 @@ static int bury(struct act *act)
 		if (rc != 0)
 			return rc;
 		is = sim_see_last(act, row);
-		if (is && is->n[MEMBER_UNTIL] < act->now_us - INT64_C(600000000))
+		if (is && is_long_over(act, is))
 			sim_remove(act, row);
 	}
 	return 0;
@@ -284,15 +324,19 @@ static void emit_shards(struct act *act)
 				emit_shard(act, is);
 }
 
+static bool may_renew(struct act *act, const struct version *member)
+{
+	return member->n[MEMBER_INCARNATION] == NUMBER_ARG(2) && sim_is_live(act, member->n[MEMBER_UNTIL]);
+}
+
 static int renew(struct act *act, bool *renewed)
 {
 	struct row *row;
 	struct version *member;
-	int rc = claim_member(act, &row);
+	int rc = claim_member(act, may_renew, &row);
 
-	*renewed = rc == 0 && row && row->newest->n[MEMBER_INCARNATION] == NUMBER_ARG(2) &&
-		   sim_is_live(act, row->newest->n[MEMBER_UNTIL]);
-	if (!*renewed)
+	*renewed = row != NULL;
+	if (!row)
 		return rc;
 	member = sim_change(act, row);
 	member->n[MEMBER_UNTIL] = act->now_us + NUMBER_ARG(1);
@@ -418,10 +462,12 @@ static int clock_now(struct act *act)
 	return 0;
 }
 
-/* There is one store. */
 static int here(struct act *act)
 {
-	SIM_EMIT(act, 1);
+	const struct version *meta = sim_see(act, sim_server.rows[META]);
+
+	if (sim_is_text(meta->s[META_STORE], TEXT_ARG(0)))
+		SIM_EMIT(act, 1);
 	return 0;
 }
 

@@ -67,10 +67,11 @@ struct tx *sim_begin_tx(int64_t lock_patience_ns)
 	return tx;
 }
 
-static void unlock_all(struct tx *tx)
+/* The last ones, down to a savepoint or to none. */
+static void unlock(struct tx *tx, size_t down_to)
 {
-	for (size_t i = 0; i < tx->lock_count; i++) {
-		struct row *row = tx->locked[i];
+	while (tx->lock_count > down_to) {
+		struct row *row = tx->locked[--tx->lock_count];
 
 		for (unsigned j = 0; j < row->lock_count; j++)
 			if (row->locks[j].tx == tx) {
@@ -79,9 +80,14 @@ static void unlock_all(struct tx *tx)
 			}
 		sim_wake_all(row);
 	}
+}
+
+static void unlock_all(struct tx *tx)
+{
+	unlock(tx, 0);
 	free(tx->locked);
 	tx->locked = NULL;
-	tx->lock_count = tx->lock_room = 0;
+	tx->lock_room = 0;
 }
 
 static void leave(struct tx *tx)
@@ -123,9 +129,15 @@ static void take_back(struct tx *tx, size_t down_to, bool tells)
 	}
 }
 
-void sim_roll_back_to(struct tx *tx, size_t write_count)
+struct savepoint sim_savepoint(const struct tx *tx)
 {
-	take_back(tx, write_count, false);
+	return (struct savepoint){ tx->write_count, tx->lock_count };
+}
+
+void sim_roll_back_to(struct tx *tx, struct savepoint savepoint)
+{
+	take_back(tx, savepoint.writes, false);
+	unlock(tx, savepoint.locks);
 }
 
 void sim_abort_tx(struct tx *tx)
@@ -278,7 +290,7 @@ static int wait_for_lock(struct act *act, struct row *row, bool exclusive)
 	return blocker(act, row, exclusive) ? EAGAIN : 0;
 }
 
-int sim_lock(struct act *act, struct row *row, bool exclusive, enum patience patience)
+int sim_lock(struct act *act, struct row *row, bool exclusive, enum if_locked patience)
 {
 	struct tx *tx = act->tx;
 	int rc = 0;

@@ -152,7 +152,11 @@ extern struct sim_server sim_server;
 struct tx *sim_begin_tx(int64_t lock_patience_ns);
 void sim_commit_tx(struct tx *tx);
 void sim_abort_tx(struct tx *tx);
-void sim_roll_back_to(struct tx *tx, size_t write_count); /* a savepoint */
+struct savepoint {
+	size_t writes, locks;
+};
+struct savepoint sim_savepoint(const struct tx *tx);
+void sim_roll_back_to(struct tx *tx, struct savepoint savepoint);
 int64_t sim_server_us(void);
 
 /*
@@ -176,9 +180,9 @@ struct act {
 
 const struct version *sim_see(struct act *act, const struct row *row);      /* NULL: it is not there */
 const struct version *sim_see_last(struct act *act, const struct row *row); /* of a locked row */
-enum patience { WAITS, SKIPS };
-int sim_lock(struct act *act, struct row *row, bool exclusive, enum patience patience); /* EBUSY: skipped */
-struct version *sim_change(struct act *act, struct row *row);                           /* of a locked row: a copy */
+enum if_locked { WAITS, SKIPS };
+int sim_lock(struct act *act, struct row *row, bool exclusive, enum if_locked patience); /* EBUSY: skipped */
+struct version *sim_change(struct act *act, struct row *row);                            /* of a locked row: a copy */
 void sim_remove(struct act *act, struct row *row);
 struct version *sim_insert(struct act *act, enum table table);
 void sim_set_text(struct version *version, int at, const void *bytes, size_t len);
