@@ -31,6 +31,11 @@ $(BUILD)/test/store_sim: $(STORE_SIM_SRC:store/src/%.c=$(BUILD)/store-sim/%.o) $
 
 store-tests: $(STORE_SIM)
 
+# Its tables beside those of the databases.
+$(BUILD)/test/store_differs.o: ALL_CPPFLAGS += -Istore/test/sim
+$(BUILD)/test/store_differs: $(filter $(BUILD)/store-sim/test/tables.o $(BUILD)/store-sim/test/statements%.o,$(STORE_SIM_PARTS))
+
 .PHONY: store-sim
-store-sim: $(BUILD)/test/store_sim ## the store in a simulation, under random seeds, SECONDS=60
+store-sim: $(BUILD)/test/store_sim $(BUILD)/test/store_differs ## the store in a simulation, its statements beside the databases', under random seeds, SECONDS=60
 	HWT_SIM_SECONDS=$(or $(SECONDS),60) $<
+	HWT_SIM_SECONDS=$(or $(SECONDS),60) BUILD=$(BUILD) test/exec.sh $(if $(STORE_POSTGRES),postgresql:)$(BUILD)/test/store_differs
