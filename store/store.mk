@@ -4,16 +4,14 @@
 PKG_CONFIG ?= pkg-config
 STORE_SQLITE := $(shell $(PKG_CONFIG) --exists 'sqlite3 >= 3.35' 2>/dev/null && echo sqlite3)
 STORE_POSTGRES := $(if $(wildcard store/src/db/postgres.c),$(shell $(PKG_CONFIG) --exists libpq 2>/dev/null && echo libpq))
-# For zones other than UTC; loaded when it is needed, so programs link no GLib.  ZONES= leaves it out.
-ZONES ?= $(shell $(PKG_CONFIG) --exists 'glib-2.0 >= 2.68' 2>/dev/null && echo glib-2.0)
 STORE ?= $(STORE_SQLITE)$(STORE_POSTGRES)
 
 STORE_PKG := $(strip $(STORE_SQLITE) $(STORE_POSTGRES))
 STORE_SRC := $(filter-out $(if $(STORE_SQLITE),,store/src/db/sqlite%) $(if $(STORE_POSTGRES),,store/src/db/postgres%),\
 	$(wildcard store/src/core/*.c store/src/db/*.c))
-STORE_DEFINES := $(if $(STORE_SQLITE),-DHWT_STORE_SQLITE) $(if $(STORE_POSTGRES),-DHWT_STORE_POSTGRES) $(if $(ZONES),-DHWT_STORE_ZONES)
-STORE_CPPFLAGS := -Istore/include -Istore/src $(STORE_DEFINES) $(if $(STORE_PKG)$(ZONES),$(shell $(PKG_CONFIG) --cflags $(STORE_PKG) $(ZONES) 2>/dev/null | sed 's/-I/-isystem /g'))
-STORE_LIBS := $(if $(STORE_PKG),$(shell $(PKG_CONFIG) --libs $(STORE_PKG) 2>/dev/null)) $(if $(ZONES),-ldl)
+STORE_DEFINES := $(if $(STORE_SQLITE),-DHWT_STORE_SQLITE) $(if $(STORE_POSTGRES),-DHWT_STORE_POSTGRES)
+STORE_CPPFLAGS := -Istore/include -Istore/src $(STORE_DEFINES) $(if $(STORE_PKG),$(shell $(PKG_CONFIG) --cflags $(STORE_PKG) 2>/dev/null | sed 's/-I/-isystem /g'))
+STORE_LIBS := $(if $(STORE_PKG),$(shell $(PKG_CONFIG) --libs $(STORE_PKG) 2>/dev/null))
 STORE_SONAME := libhwt-store.so.$(MAJOR)
 STORE_LIBRARIES := $(if $(STORE),$(BUILD)/libhwt-store.a $(BUILD)/libhwt-store.so)
 # hwt_store.hpp with the shared library, where there is a C++ compiler.
@@ -23,7 +21,7 @@ STORE_TESTS := $(if $(STORE),$(patsubst store/test/%.c,$(BUILD)/test/%,$(wildcar
 .PHONY: store store-tests check-store
 
 store: $(STORE_LIBRARIES)
-	@$(SAY) '$(if $(STORE),libhwt-store: $(STORE_PKG)$(if $(STORE_SQLITE),,; without sqlite3)$(if $(STORE_POSTGRES),,; without libpq)$(if $(ZONES),; zones by GLib,; without GLib (2.68) no zone but UTC),libhwt-store is left out: pkg-config finds neither sqlite3 (3.35) nor libpq)'
+	@$(SAY) '$(if $(STORE),libhwt-store: $(STORE_PKG)$(if $(STORE_SQLITE),,; without sqlite3)$(if $(STORE_POSTGRES),,; without libpq),libhwt-store is left out: pkg-config finds neither sqlite3 (3.35) nor libpq)'
 
 $(BUILD)/store-static/%.o: store/src/%.c
 	@mkdir -p $(@D)

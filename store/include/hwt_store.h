@@ -452,9 +452,9 @@ HWT_API int hwt_store_resume(hwt_store *store, const char *kind, const char *gro
 /* The first time after after_us at which a cron line is due in a zone of the tz database ("Europe/Berlin"; NULL: UTC).
  * It needs no store.  store/doc/calendars.md has the grammar.  When it fails, error (may be NULL) names the field.
  * Returns  0 and *due_us; EINVAL: the line or the zone is wrong, there is no such time within ten years, after_us is
- *          not within the years 1970 to 9999; ENOTSUP: a zone other than UTC, and GLib or the tz database is missing;
- *          EIO: GLib misreads the zone.
- * Cost     a microsecond or two; a zone that was not in use, 200 us. */
+ *          not within the years 1970 to 9999; ENOTSUP: a zone other than UTC, and the tz database is missing; EIO: the
+ *          zone's file is damaged or cannot be read; ENOMEM; EMFILE.
+ * Cost     some microseconds; a zone that was not in use, some 20 us. */
 HWT_API int hwt_store_next_time(const char *schedule, const char *zone, int64_t after_us, int64_t *due_us, char *error,
 				size_t error_len);
 

@@ -7,8 +7,7 @@ STORE_SIM_WRAPS := pthread_create pthread_join pthread_mutex_lock pthread_mutex_
 STORE_SIM_SRC := $(wildcard store/src/core/*.c)
 STORE_SIM_PARTS := $(patsubst store/test/sim/%.c,$(BUILD)/store-sim/test/%.o,$(wildcard store/test/sim/*.c)) \
 	$(patsubst test/frame/%.c,$(BUILD)/store-sim/frame/%.o,$(wildcard test/frame/*.c))
-STORE_SIM_CPPFLAGS := -Istore/include -Istore/src -DHWT_STORE_POSTGRES -DHWT_TEST \
-	$(if $(ZONES),-DHWT_STORE_ZONES $(shell $(PKG_CONFIG) --cflags $(ZONES) 2>/dev/null | sed 's/-I/-isystem /g'))
+STORE_SIM_CPPFLAGS := -Istore/include -Istore/src -DHWT_STORE_POSTGRES -DHWT_TEST
 
 $(BUILD)/store-sim/%.o: store/src/%.c store/test/sim/own.h
 	@mkdir -p $(@D)
@@ -27,7 +26,7 @@ $(BUILD)/store-sim/frame/%.o: test/frame/%.c
 STORE_SIM := $(if $(SAN),,$(if $(STORE),$(BUILD)/test/store_sim))
 
 $(BUILD)/test/store_sim: $(STORE_SIM_SRC:store/src/%.c=$(BUILD)/store-sim/%.o) $(STORE_SIM_PARTS) | $(BUILD)/test
-	$(QCC) -o $@ $^ $(STORE_SIM_WRAPS:%=-Wl$(comma)--wrap=%) $(ALL_LDFLAGS) $(if $(ZONES),-ldl)
+	$(QCC) -o $@ $^ $(STORE_SIM_WRAPS:%=-Wl$(comma)--wrap=%) $(ALL_LDFLAGS)
 
 store-tests: $(STORE_SIM)
 

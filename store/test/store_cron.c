@@ -5,6 +5,7 @@
  */
 #include "store.h"
 #include "core/calendar.h"
+#include "core/tzif.h"
 
 #include <time.h>
 
@@ -136,12 +137,6 @@ TEST(a_wrong_line_is_refused_and_the_text_names_the_field)
 	TIMES(longer, NULL, "2026-01-01 00:00:00", "2026-01-01 00:01:00");
 }
 
-#ifdef HWT_STORE_ZONES
-static const bool has_zones = true;
-#else
-static const bool has_zones = false;
-#endif
-
 TEST(a_wrong_zone_is_refused)
 {
 	static const char *const wrong[] = { "",
@@ -171,8 +166,7 @@ TEST(a_wrong_zone_is_refused)
 	char longer[70];
 
 	for (size_t i = 0; i < HWTS_COUNT(wrong); i++)
-		if (has_zones || strspn(wrong[i], ".:/ ,") > 0) /* without zones only what cannot be a name is wrong */
-			check_refused("0 0 * * *", wrong[i], EINVAL, "zone");
+		check_refused("0 0 * * *", wrong[i], EINVAL, "zone");
 	memset(longer, 'a', sizeof(longer));
 	longer[64] = '\0';
 	check_refused("0 0 * * *", longer, EINVAL, "63 bytes");
@@ -248,8 +242,6 @@ TEST(a_text_is_cut_and_errno_stays)
 /*
  * Zones
  */
-
-#ifdef HWT_STORE_ZONES
 
 TEST(a_line_without_stars_runs_once_on_each_day_of_change)
 {
@@ -345,22 +337,204 @@ TEST(a_new_tz_database_counts_from_the_next_call_on)
 	atomic_store(&hwts_test_zones, NULL);
 }
 
-/* Its summer time is its standard time, which GLib reads wrong in a rule for the years to come. */
-TEST(a_time_that_the_library_would_get_wrong_is_refused)
-{
-	char error[256] = "";
-	int64_t us = 42;
+/*
+ * Files of the tz database, ours and others
+ */
 
-	TIMES("0 12 * * *", "Europe/Dublin", "2036-01-01 00:00:00", "2036-01-01 12:00:00");
+static struct hwts_tz tz;
+static unsigned char file[64 << 10];
+static size_t file_len;
+
+static void read_bytes(const char *zone)
+{
+	char path[128];
+	FILE *from;
+
+	(void)snprintf(path, sizeof(path), "/usr/share/zoneinfo/%s", zone);
+	from = fopen(path, "rb");
+	REQUIRE(from != NULL);
+	file_len = fread(file, 1, sizeof(file), from);
+	(void)fclose(from);
+}
+
+static int64_t offset_at(int64_t at_s)
+{
+	int64_t offset_s, until_s;
+
+	hwts_tz_at(&tz, at_s, &offset_s, &until_s);
+	CHECK_INT(until_s, >, at_s);
+	return offset_s;
+}
+
+/* A file of one block with one type, an hour ahead, and this rule. */
+static int read_rule(const char *rule)
+{
+	static const unsigned char head[44] = { 'T', 'Z', 'i', 'f', '2', [39] = 1, [43] = 4 };
+	static const unsigned char type[10] = { 0, 0, 0x0e, 0x10, 0, 0, 'X', 'X', 'X', 0 };
+
+	file_len = 0;
+	for (int i = 0; i < 2; i++) {
+		memcpy(file + file_len, head, sizeof(head));
+		memcpy(file + file_len + sizeof(head), type, sizeof(type));
+		file_len += sizeof(head) + sizeof(type);
+	}
+	file_len += (size_t)sprintf((char *)file + file_len, "\n%s\n", rule);
+	return hwts_tz_read(&tz, file, file_len);
+}
+
+/* Summer time by law is the standard time of Ireland, and winter time the other one. */
+TEST(a_zone_whose_summer_time_is_behind_its_standard_time)
+{
 	TIMES("0 12 * * *", "Europe/Dublin", "2036-07-01 00:00:00", "2036-07-01 11:00:00");
-	CHECK_INT(hwt_store_next_time("0 12 * * *", "Europe/Dublin", US(at("2040-01-01 00:00:00")), &us, error,
-				      sizeof(error)),
-		  ==, EIO);
-	CHECK_INT(us, ==, 42);
-	CHECK(strstr(error, "Europe/Dublin") != NULL);
-	TIMES("0 12 * * *", "Europe/Berlin", "2040-01-01 00:00:00", "2040-01-01 11:00:00");
-	TIMES("0 12 * * *", "Antarctica/Troll", "2040-07-01 00:00:00", "2040-07-01 10:00:00");
-	TIMES("0 12 * * *", "America/Nuuk", "2040-07-01 00:00:00", "2040-07-01 13:00:00");
+	TIMES("0 12 * * *", "Europe/Dublin", "2037-07-01 00:00:00", "2037-07-01 11:00:00");
+	TIMES("0 12 * * *", "Europe/Dublin", "2038-01-20 00:00:00", "2038-01-20 12:00:00");
+	TIMES("0 12 * * *", "Eire", "2040-07-01 00:00:00", "2040-07-01 11:00:00");
+	TIMES("0 12 * * *", "Europe/Dublin", "2100-01-01 00:00:00", "2100-01-01 12:00:00");
+	TIMES("0 12 * * *", "Europe/Dublin", "2400-07-01 00:00:00", "2400-07-01 11:00:00");
+	TIMES("0 12 * * *", "Europe/Dublin", "1970-07-01 00:00:00", "1970-07-01 11:00:00");
+	CHECK_INT(read_rule("IST-1GMT0,M10.5.0,M3.5.0/1"), ==, 0);
+	CHECK_INT(offset_at(at("2026-03-29 00:59:59")), ==, 0);
+	CHECK_INT(offset_at(at("2026-03-29 01:00:00")), ==, 3600);
+	CHECK_INT(offset_at(at("2026-10-25 00:59:59")), ==, 3600);
+	CHECK_INT(offset_at(at("2026-10-25 01:00:00")), ==, 0);
+}
+
+TEST(a_rule_changes_up_to_a_week_beside_its_day)
+{
+	/* The second is the end of one year, whose time of day reaches into the next. */
+	CHECK_INT(read_rule("AAA0BBB-2:30:15,J60/-167,J365/167"), ==, 0);
+	CHECK_INT(offset_at(at("2028-02-22 00:59:59")), ==, 0);
+	CHECK_INT(offset_at(at("2028-02-23 01:00:00")), ==, 9015);
+	CHECK_INT(offset_at(at("2029-01-06 20:29:44")), ==, 9015);
+	CHECK_INT(offset_at(at("2029-01-06 20:29:45")), ==, 0);
+	/* South of the equator; a day that counts the 29th of February, and one that does not. */
+	CHECK_INT(read_rule("<-03>3<-02>,300,J60"), ==, 0);
+	CHECK_INT(offset_at(at("2028-01-01 00:00:00")), ==, -7200);
+	CHECK_INT(offset_at(at("2028-03-01 03:59:59")), ==, -7200);
+	CHECK_INT(offset_at(at("2028-03-01 04:00:00")), ==, -10800);
+	CHECK_INT(offset_at(at("2028-10-27 04:59:59")), ==, -10800);
+	CHECK_INT(offset_at(at("2028-10-27 05:00:00")), ==, -7200);
+	/* Summer time all year: each end is the next beginning. */
+	CHECK_INT(read_rule("EST5EDT,0/0,J365/25"), ==, 0);
+	for (int64_t s = at("2099-12-30 00:00:00"); s < at("2100-01-03 00:00:00"); s += 1800)
+		CHECK_INT(offset_at(s), ==, -4 * 3600);
+	CHECK_INT(read_rule(""), ==, 0);
+	CHECK_INT(offset_at(at("2400-02-29 00:00:00")), ==, 3600);
+}
+
+TEST(a_damaged_file_is_refused)
+{
+	static const char *const wrong[] = { "CET",
+					     "C-1",
+					     "CET-1CEST",
+					     "CET-25",
+					     "CET-1CEST,M3.5.0",
+					     "CET-1:60",
+					     "<CET-1",
+					     "<C>-1",
+					     "CET-1CEST,M3.5.0,M10.5.0/168",
+					     "CET-1 ",
+					     "CET-1CEST,M0.5.0,M10.5.0",
+					     "CET-1CEST,M13.5.0,M10.5.0",
+					     "CET-1\n",
+					     "CET-1CEST,M3.6.0,M10.5.0",
+					     "CET-1CEST,M3.5.7,M10.5.0",
+					     "CET-1CEST,J0,J366",
+					     "CET-1CEST,366,0",
+					     "CET-1CEST,J1,J2,",
+					     ",M3.5.0",
+					     "CET-99999999999999999999",
+					     "CET-1CEST,M3.5.0/,M10.5.0" };
+
+	for (size_t i = 0; i < HWTS_COUNT(wrong); i++)
+		if (read_rule(wrong[i]) != EIO)
+			CHECK_INT((int)i, ==, -1);
+	read_bytes("Europe/Berlin");
+	CHECK_INT(hwts_tz_read(&tz, file, file_len), ==, 0);
+	for (size_t len = 0; len < file_len; len++) {
+		unsigned char *cut = malloc(len ? len : 1);
+
+		memcpy(cut, file, len);
+		CHECK_INT(hwts_tz_read(&tz, cut, len), ==, len < 4 ? EINVAL : EIO);
+		free(cut);
+	}
+	CHECK_INT(read_rule("CET-1"), ==, 0);
+	file[4] = '5';
+	CHECK_INT(hwts_tz_read(&tz, file, file_len), ==, EIO);
+	file[4] = '\0'; /* version 1: its block, and no rule */
+	CHECK_INT(hwts_tz_read(&tz, file, file_len), ==, 0);
+	CHECK(!tz.ruled);
+	CHECK_INT(offset_at(at("2037-07-01 00:00:00")), ==, 3600);
+	memset(file + 44, 0x7f, 4); /* an offset of 68 years */
+	CHECK_INT(hwts_tz_read(&tz, file, file_len), ==, EIO);
+	read_bytes("right/Europe/Berlin");
+	CHECK_INT(hwts_tz_read(&tz, file, file_len), ==, EINVAL);
+	CHECK(strstr(hwts_fail_text(), "leap") != NULL);
+}
+
+static void check_year(const char *zone, int64_t from_s)
+{
+	REQUIRE(setenv("TZ", zone, 1) == 0);
+	tzset();
+	for (int64_t s = from_s; s < from_s + 366 * 86400; s += 6 * 3600 - 1) {
+		time_t now = (time_t)s;
+		struct tm tm;
+
+		if (offset_at(s) != localtime_r(&now, &tm)->tm_gmtoff) {
+			fprintf(stderr, "%s at %lld: %lld instead of %ld\n", zone, (long long)s,
+				(long long)offset_at(s), tm.tm_gmtoff);
+			CHECK(false);
+			return;
+		}
+	}
+}
+
+TEST(zones_have_the_offsets_that_the_c_library_shows)
+{
+	static const char *const zones[] = { "Europe/Berlin",     "Europe/Dublin",       "America/New_York",
+					     "America/Sao_Paulo", "Australia/Lord_Howe", "Antarctica/Troll",
+					     "Africa/Casablanca", "America/Nuuk",        "Asia/Gaza",
+					     "Pacific/Apia",      "America/Santiago",    "Africa/Monrovia" };
+	static const char *const years[] = { "1970-01-01 00:00:00", "2026-01-01 00:00:00", "2037-01-01 00:00:00",
+					     "2038-01-01 00:00:00", "2100-01-01 00:00:00", "2400-01-01 00:00:00" };
+
+	for (size_t i = 0; i < HWTS_COUNT(zones); i++) {
+		read_bytes(zones[i]);
+		REQUIRE(hwts_tz_read(&tz, file, file_len) == 0);
+		for (size_t j = 0; j < HWTS_COUNT(years); j++)
+			check_year(zones[i], at(years[j]));
+	}
+	REQUIRE(unsetenv("TZ") == 0);
+	tzset();
+}
+
+static bool refuse(void)
+{
+	return true;
+}
+
+TEST(without_memory_nothing_changes)
+{
+	char path[192];
+
+	fresh_world();
+	(void)snprintf(path, sizeof(path), "%s/Here", world.folder);
+	atomic_store(&hwts_test_zones, world.folder);
+	copy_file("/usr/share/zoneinfo/Europe/Berlin", path);
+	TIMES("0 12 * * *", "Here", "2026-07-01 00:00:00", "2026-07-01 10:00:00");
+	copy_file("/usr/share/zoneinfo/Asia/Tokyo", path);
+	atomic_store(&hwts_test_refuses_memory, refuse);
+	check_refused("0 12 * * *", "Here", ENOMEM, "memory");
+	atomic_store(&hwts_test_refuses_memory, NULL);
+	TIMES("0 12 * * *", "Here", "2026-07-01 00:00:00", "2026-07-01 03:00:00");
+	/* A damaged file is told, and a zone that is too large. */
+	REQUIRE(truncate(path, 100) == 0);
+	check_refused("0 12 * * *", "Here", EIO, "damaged");
+	REQUIRE(truncate(path, 1 << 20) == 0);
+	check_refused("0 12 * * *", "Here", EINVAL, "too large");
+	REQUIRE(unlink(path) == 0 && mkfifo(path, 0600) == 0);
+	check_refused("0 12 * * *", "Here", EINVAL, "zone");
+	atomic_store(&hwts_test_zones, NULL);
 }
 
 static void *ask_often(void *zone)
@@ -531,9 +705,6 @@ static void check_random_line(const char *zone)
 	rc = hwt_store_next_time(line, zone, US(after_s) + below(1000000), &us, error, sizeof(error));
 	if (found_s == HWTS_NEVER ? rc == EINVAL || (rc == 0 && us >= US(until_s)) : rc == 0 && us == US(found_s))
 		return;
-	/* It is looked for in ten years, and from 2038 on GLib misreads the rules of some zones. */
-	if (found_s == HWTS_NEVER && rc == EIO && after_s > at("2027-12-01 00:00:00"))
-		return;
 	fprintf(stderr, "\"%s\" in %s after %lld: %d %lld instead of %lld %s\n", line, zone, (long long)after_s, rc,
 		(long long)(us / HWTS_S_US), (long long)found_s, error);
 	CHECK(false);
@@ -582,60 +753,41 @@ TEST(any_bytes_are_a_line_or_are_refused)
 	}
 }
 
-TEST(a_library_that_is_missing_is_an_error_and_utc_is_not)
+/* Whatever bytes a file has, it is refused, or all times have an offset of at most 26 hours and an end after them. */
+TEST(any_bytes_are_a_zone_or_are_refused)
 {
-	/* It is loaded in the tests before, so this asks in a process of its own. */
-	pid_t child = fork();
-	int status = 0;
+	static const char *const zones[] = { "Europe/Berlin", "Europe/Dublin", "Asia/Tokyo", "Africa/Casablanca" };
+	unsigned taken = 0;
 
-	if (child == 0) {
-		(void)execl("/proc/self/exe", "store_cron", "--without-library", (char *)NULL);
-		_exit(127);
+	seed = test_seed("files");
+	for (unsigned i = 0; i < scaled(20000); i++) {
+		unsigned char *bytes;
+		size_t len;
+
+		read_bytes(zones[below(HWTS_COUNT(zones))]);
+		len = below(4) ? file_len : below((unsigned)file_len + 1);
+		bytes = malloc(len + 1);
+		memcpy(bytes, file, len);
+		for (unsigned j = below(4); j > 0 && len > 0; j--) {
+			size_t where = below(3) ? below((unsigned)len) : len - 1 - below((unsigned)HWTS_MIN(len, 40));
+
+			bytes[where] = (unsigned char)(below(2) ? below(256) : bytes[where] + below(3) - 1);
+		}
+		if (hwts_tz_read(&tz, bytes, len) == 0) {
+			taken++;
+			for (int j = 0; j < 8; j++) {
+				int64_t offset_s = offset_at((int64_t)below(UINT32_MAX) * 59 - 3 * 86400);
+
+				CHECK(offset_s >= -93600 && offset_s <= 93600);
+			}
+		}
+		free(bytes);
 	}
-	REQUIRE(waitpid(child, &status, 0) == child);
-	CHECK_INT(status, ==, 0);
+	CHECK_INT(taken, >, 0);
 }
-
-static int without_library(void)
-{
-	int64_t us;
-	char error[256] = "";
-	int rc;
-
-	atomic_store(&hwts_test_library, "libnowhere.so.0");
-	rc = hwt_store_next_time("0 0 * * *", "Europe/Berlin", 0, &us, error, sizeof(error));
-	if (rc != ENOTSUP || strstr(error, "GLib") == NULL)
-		return 1;
-	atomic_store(&hwts_test_library, "libm.so.6");
-	if (hwt_store_next_time("0 0 * * *", "Europe/Berlin", 0, &us, error, sizeof(error)) != ENOTSUP)
-		return 2;
-	if (hwt_store_next_time("0 0 * * *", "Europe/Nowhere/..", 0, &us, error, sizeof(error)) != EINVAL)
-		return 3;
-	if (hwt_store_next_time("0 0 * * *", "Etc/UTC", 0, &us, error, sizeof(error)) != 0)
-		return 4;
-	atomic_store(&hwts_test_library, NULL);
-	return hwt_store_next_time("0 0 * * *", "Europe/Berlin", 0, &us, error, sizeof(error)) == 0 ? 0 : 5;
-}
-
-#else
-
-TEST(without_glib_there_is_no_zone_but_utc)
-{
-	check_refused("0 0 * * *", "Europe/Berlin", ENOTSUP, "GLib");
-	TIMES("0 0 * * *", "UTC", "2026-01-01 00:00:00", "2026-01-02 00:00:00");
-}
-
-static int without_library(void)
-{
-	return 0;
-}
-
-#endif
 
 int main(int argc, char **argv)
 {
-	if (argc > 1 && strcmp(argv[1], "--without-library") == 0)
-		return without_library();
 	argc = test_run_all(argc, argv);
 	end_world();
 	return argc;

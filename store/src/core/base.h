@@ -4,8 +4,8 @@
  *
  * The store is a room above the timer.  It includes hwt.h and nothing else of libhwt, so its layers are its own:
  *
- *   base    failure text, memory, clocks; calendar over cron and zone: the times of a cron line; turns: what groups
- *           have due, and in which order
+ *   base    failure text, memory, clocks; calendar over cron, zone and tzif: the times of a cron line; turns:
+ *           what groups have due, and in which order
  *   engine  the table of functions that SQLite and PostgreSQL fill, and the rows that pass through it
  *   sql     the statements, as one table
  *   rows    what is done to rows, as steps over that table: list, change, kind, share, rules, run, put

@@ -43,27 +43,25 @@ static int64_t find_here(const struct walk *walk)
 	return found_s == HWTS_NEVER ? HWTS_NEVER : found_s - walk->offset_s;
 }
 
-static int enter(struct walk *walk)
+static void enter(struct walk *walk)
 {
-	return hwts_zone_at(walk->zone, walk->from_s, walk->end_s, &walk->offset_s, &walk->until_s);
+	hwts_zone_at(walk->zone, walk->from_s, walk->end_s, &walk->offset_s, &walk->until_s);
 }
 
 /* The next one, and the walk goes on behind it. */
 static int find(struct walk *walk, int64_t *due_s)
 {
-	int rc = 0;
-
 	walk->end_s = HWTS_MIN(walk->after_s + YEARS_S, HWTS_LATEST_US / HWTS_S_US);
-	while ((*due_s = find_here(walk)) == HWTS_NEVER && walk->until_s < walk->end_s && rc == 0) {
+	while ((*due_s = find_here(walk)) == HWTS_NEVER && walk->until_s < walk->end_s) {
 		walk->shown_s = HWTS_MAX(walk->shown_s, walk->until_s + walk->offset_s);
 		walk->from_s = walk->until_s;
-		rc = enter(walk);
+		enter(walk);
 	}
-	if (rc == 0 && *due_s == HWTS_NEVER)
-		rc = hwts_fail(EINVAL,
-			       "the schedule's day of month, month and day of week name no time within ten years");
 	walk->after_s = *due_s;
-	return rc;
+	if (*due_s == HWTS_NEVER)
+		return hwts_fail(EINVAL,
+				 "the schedule's day of month, month and day of week name no time within ten years");
+	return 0;
 }
 
 /* Until it is closed other threads wait that want a zone. */
@@ -82,11 +80,9 @@ static int open_walk(struct walk *walk, struct hwts_cron *cron, const char *sche
 	walk->after_s = after_us / HWTS_S_US;
 	walk->from_s = cron->wild ? walk->after_s : walk->after_s - 3 * DAY_S;
 	walk->end_s = HWTS_MIN(walk->after_s + YEARS_S, HWTS_LATEST_US / HWTS_S_US);
-	rc = enter(walk);
+	enter(walk);
 	walk->shown_s = walk->from_s + walk->offset_s;
-	if (rc != 0)
-		hwts_zone_close(walk->zone);
-	return rc;
+	return 0;
 }
 
 int hwts_calendar_merge(const char *schedule, const char *zone, int64_t base_us, int64_t now_us, struct hwts_grid *grid)

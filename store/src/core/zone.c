@@ -1,43 +1,41 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Zones: the system's tz database, as GLib's GTimeZone reads it.
+ * Zones: files of the system's tz database, by their names.  tzif.c reads what is in them.
  *
- * Why GLib
- *
- *   libc     localtime_r knows one zone, that of TZ; to set TZ is not safe while other threads run.
- *   ICU      has a tz database of its own (30 MB of data), which the system's updates of tzdata do not reach.
- *   libical  reads the system's, but keeps each zone that was ever asked for until the process ends, does not see a
- *            new tzdata, and guesses a rule for the years to come from the last changes.
- *   GLib     reads the system's, rules for later years included; a zone is immutable and counted.
- *
- *   It is loaded at the first zone that is not UTC, so a program neither links it nor has it in memory without need.
- *
- * Traps of GLib, and what is done about each
- *
- *   A name may also be an offset ("+05"), a rule ("CET-1CEST,...") or a path.  GLib gets the path of a file that was
- *   found in the database under a checked name, and nothing else.
- *   g_time_zone_new gives UTC for what it does not know.  g_time_zone_new_identifier (2.68) gives NULL.
- *   It keeps a table of the zones in use by name, and gives an old one while anybody has it.  One lock is held from
- *   open to close, so nobody has one but the table below, which drops its own before it reads a file again: a new
- *   tzdata counts from the next call on.
- *   To read a file takes 170 us, so the last few stay.
- *   A daylight offset of exactly 0 in the rule for the years to come (Europe/Dublin, whose summer time is its standard
- *   time) is taken for one that is not given.  It then shows an offset that the zone never has; that is EIO.
- *   It ends the process when memory runs out.  It allocates some 40 KB when it reads a file, and nothing else here.
+ *   A name may also be an offset ("+05"), a rule ("CET-1CEST,...") or a path for other programs.  Here it is the name
+ *   of a file in the folder of the database, and nothing else.
+ *   A new tzdata counts from the next call on: each call looks whether the file is still the one that was read.  The
+ *   last few stay in memory, for to read a file takes some 20 us.
  *
  * Threads  any; one at a time is between open and close.
  */
 #include "core/calendar.h"
+#include "core/tzif.h"
 
-#include <dlfcn.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #ifdef HWT_TEST
-_Atomic(const char *) hwts_test_zones, hwts_test_library;
+_Atomic(const char *) hwts_test_zones;
 _Atomic unsigned hwts_test_zone_reads;
 #endif
+
+#define KEPT 16
+#define FILE_MOST (64 << 10) /* bytes; the largest of the database has 4 KB */
+
+struct hwts_zone {
+	char name[HWTS_ZONE_MAX + 1];
+	struct stat file;
+	unsigned char *data; /* NULL: none was read */
+	struct hwts_tz tz;
+	uint64_t used;
+};
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static struct hwts_zone kept[KEPT], utc;
+static uint64_t uses;
 
 /*
  * Names
@@ -65,81 +63,37 @@ static bool is_utc(const char *name)
 	return !name || strcmp(name, "UTC") == 0 || strcmp(name, "Etc/UTC") == 0;
 }
 
-#ifdef HWT_STORE_ZONES
-
-#include <glib.h>
-
-#define KEPT 16
-
-struct hwts_zone {
-	char name[HWTS_ZONE_MAX + 1];
-	struct stat file;
-	GTimeZone *read;
-	int64_t never_s; /* an offset that it does not have: the library misreads its rule; HWTS_NEVER: none */
-	uint64_t used;
-};
-
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static struct hwts_zone kept[KEPT], utc;
-static uint64_t uses;
-
-/*
- * The library
- */
-
-static struct {
-	__typeof__(&g_time_zone_new_identifier) make;
-	__typeof__(&g_time_zone_unref) drop;
-	__typeof__(&g_time_zone_find_interval) interval;
-	__typeof__(&g_time_zone_get_offset) offset;
-} glib;
-
-/* With the lock.  ISO C has no conversion between a pointer to data and one to a function. */
-static bool find_function(void *library, const char *name, void *function, size_t size)
-{
-	void *found = dlsym(library, name);
-
-	memcpy(function, &found, size);
-	return found;
-}
-
-static int load(void)
-{
-	const char *file = "libglib-2.0.so.0", *why;
-	void *library;
-
-#ifdef HWT_TEST
-	if (HWTS_TEST(library))
-		file = HWTS_TEST(library);
-#endif
-	library = glib.offset ? NULL : dlopen(file, RTLD_NOW | RTLD_LOCAL);
-	if (glib.offset)
-		return 0;
-	if (library && find_function(library, "g_time_zone_new_identifier", &glib.make, sizeof(glib.make)) &&
-	    find_function(library, "g_time_zone_unref", &glib.drop, sizeof(glib.drop)) &&
-	    find_function(library, "g_time_zone_find_interval", &glib.interval, sizeof(glib.interval)) &&
-	    find_function(library, "g_time_zone_get_offset", &glib.offset, sizeof(glib.offset)))
-		return 0;
-	why = dlerror();
-	(void)hwts_fail(ENOTSUP, "the zone needs GLib (2.68): %s", why ? why : file);
-	if (library)
-		(void)dlclose(library);
-	return ENOTSUP;
-}
-
 /*
  * Files
  */
 
 static const char *folder(void)
 {
+	static const char *const usual[] = { "/usr/share/zoneinfo", "/usr/lib/zoneinfo", "/usr/share/lib/zoneinfo",
+					     "/etc/zoneinfo" };
 	const char *named = getenv("TZDIR");
 
 #ifdef HWT_TEST
 	if (HWTS_TEST(zones))
 		return HWTS_TEST(zones);
 #endif
-	return named && named[0] == '/' ? named : "/usr/share/zoneinfo";
+	if (named && named[0] == '/')
+		return named;
+	for (size_t i = 0; i < HWTS_COUNT(usual); i++)
+		if (access(usual[i], F_OK) == 0)
+			return usual[i];
+	return usual[0];
+}
+
+static int cannot_read(const char *name, int error)
+{
+	char text[80];
+
+	if (error == ENOMEM || error == EMFILE || error == ENFILE)
+		return hwts_fail(error == ENOMEM ? ENOMEM : EMFILE, "the zone \"%s\" cannot be read", name);
+	if (strerror_r(error, text, sizeof(text)) != 0)
+		text[0] = '\0';
+	return hwts_fail(EIO, "the zone \"%s\" cannot be read: %s", name, text);
 }
 
 static int find_file(const char *name, char *path, size_t size, struct stat *file)
@@ -149,91 +103,80 @@ static int find_file(const char *name, char *path, size_t size, struct stat *fil
 
 	if (len > 0 && (size_t)len < size && stat(path, file) == 0 && S_ISREG(file->st_mode))
 		return 0;
+	if (len > 0 && (size_t)len < size && errno != ENOENT && errno != ENOTDIR && stat(path, file) != 0)
+		return cannot_read(name, errno);
 	if (stat(folder(), &top) != 0)
 		return hwts_fail(ENOTSUP, "the zone needs the tz database (tzdata): there is no %s", folder());
 	return hwts_fail(EINVAL, "the zone \"%s\" is not in the tz database (%s)", name, folder());
 }
 
-/* The library takes this for granted. */
-static bool is_of_database(const char *path)
-{
-	char magic[4] = "";
-	FILE *file = fopen(path, "rbe");
-	bool is = file && fread(magic, sizeof(magic), 1, file) == 1 && memcmp(magic, "TZif", sizeof(magic)) == 0;
-
-	if (file)
-		(void)fclose(file);
-	return is;
-}
-
-/* Past a name of a rule, such as IST or <+0330>. */
-static const char *after_name(const char *at)
-{
-	if (*at == '<')
-		return at + strcspn(at, ">") + (strchr(at, '>') != NULL);
-	return at + strspn(at, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ");
-}
-
-/* The last line of a file is its rule for the years to come: IST-1GMT0,M10.5.0,M3.5.0/1, in hours west of Greenwich. */
-static int64_t misread_offset(const char *path)
-{
-	char tail[128] = "", *line;
-	const char *standard, *daylight;
-	FILE *file = fopen(path, "rbe");
-	size_t len = 0;
-
-	if (file && fseek(file, -(long)(sizeof(tail) - 1), SEEK_END) == 0)
-		len = fread(tail, 1, sizeof(tail) - 1, file);
-	if (file)
-		(void)fclose(file);
-	if (len < 2 || tail[len - 1] != '\n')
-		return HWTS_NEVER;
-	tail[len - 1] = '\0';
-	for (line = tail + len - 1; line > tail && line[-1] != '\n';)
-		line--;
-	standard = after_name(line);
-	daylight = after_name(standard + strspn(standard, "+-0123456789:"));
-	if (strspn(daylight, "+-0:") == 0 || daylight[strspn(daylight, "+-0:")] != ',')
-		return HWTS_NEVER;
-	return 3600 - 3600 * strtoll(standard, NULL, 10);
-}
-
 /* With the lock: one that is read from this very file, or the place for it. */
-static struct hwts_zone *place_of(const char *name, const struct stat *file)
+static struct hwts_zone *place_of(const char *name, const struct stat *file, bool *is_read)
 {
 	struct hwts_zone *oldest = kept;
 
+	*is_read = false;
 	for (struct hwts_zone *zone = kept; zone < kept + KEPT; zone++) {
 		if (strcmp(zone->name, name) == 0) {
-			oldest = zone;
-			break;
+			*is_read = zone->file.st_ino == file->st_ino && zone->file.st_dev == file->st_dev &&
+				   zone->file.st_size == file->st_size &&
+				   zone->file.st_mtim.tv_sec == file->st_mtim.tv_sec &&
+				   zone->file.st_mtim.tv_nsec == file->st_mtim.tv_nsec;
+			return zone;
 		}
 		if (zone->used < oldest->used)
 			oldest = zone;
 	}
-	if (oldest->read && (strcmp(oldest->name, name) != 0 || oldest->file.st_ino != file->st_ino ||
-			     oldest->file.st_dev != file->st_dev || oldest->file.st_size != file->st_size ||
-			     oldest->file.st_mtim.tv_sec != file->st_mtim.tv_sec ||
-			     oldest->file.st_mtim.tv_nsec != file->st_mtim.tv_nsec)) {
-		glib.drop(oldest->read);
-		oldest->read = NULL;
-	}
-	oldest->used = ++uses;
 	return oldest;
 }
 
+/* Reads the whole file, if it still has its size. */
+static int read_file(const char *name, const char *path, const struct stat *file, unsigned char **data)
+{
+	size_t size = (size_t)file->st_size, len = 0;
+	FILE *opened = fopen(path, "rbe");
+	int rc = 0;
+
+	if (!opened)
+		return cannot_read(name, errno);
+	*data = hwts_alloc(size + 1);
+	if (*data)
+		len = fread(*data, 1, size + 1, opened);
+	if (!*data)
+		rc = ENOMEM;
+	else if (ferror(opened))
+		rc = cannot_read(name, errno);
+	else if (len != size)
+		rc = hwts_fail(EIO, "the zone \"%s\" cannot be read: its file changes", name);
+	(void)fclose(opened);
+	return rc;
+}
+
+/* With the lock.  What was read before stays as it was if this one cannot be. */
 static int read_zone(struct hwts_zone *zone, const char *name, const char *path, const struct stat *file)
 {
+	unsigned char *data = NULL;
+	struct hwts_tz tz;
+	int rc;
+
 #ifdef HWT_TEST
 	atomic_fetch_add_explicit(&hwts_test_zone_reads, 1, memory_order_relaxed); /* relaxed: it only counts */
 #endif
-	zone->name[0] = '\0';
-	zone->read = is_of_database(path) ? glib.make(path) : NULL;
-	if (!zone->read)
-		return hwts_fail(EINVAL, "the zone \"%s\" is not in the tz database (%s)", name, folder());
-	hwts_cut(zone->name, sizeof(zone->name), name, strlen(name));
+	if (file->st_size > FILE_MOST)
+		rc = hwts_fail(EINVAL, "the zone's file %s is none of the tz database: it is too large", path);
+	else
+		rc = read_file(name, path, file, &data);
+	if (rc == 0)
+		rc = hwts_tz_read(&tz, data, (size_t)file->st_size);
+	if (rc != 0) {
+		free(data);
+		return rc;
+	}
+	free(zone->data);
+	zone->data = data;
+	zone->tz = tz;
 	zone->file = *file;
-	zone->never_s = misread_offset(path);
+	hwts_cut(zone->name, sizeof(zone->name), name, strlen(name));
 	return 0;
 }
 
@@ -242,15 +185,16 @@ static int open_locked(const char *name, const struct hwts_zone **zone)
 	char path[1024];
 	struct stat file;
 	struct hwts_zone *place;
-	int rc = load();
+	bool is_read;
+	int rc = find_file(name, path, sizeof(path), &file);
 
-	if (rc == 0)
-		rc = find_file(name, path, sizeof(path), &file);
 	if (rc != 0)
 		return rc;
-	place = place_of(name, &file);
-	if (!place->read)
+	place = place_of(name, &file, &is_read);
+	if (!is_read)
 		rc = read_zone(place, name, path, &file);
+	if (rc == 0)
+		place->used = ++uses;
 	*zone = place;
 	return rc;
 }
@@ -275,68 +219,11 @@ void hwts_zone_close(const struct hwts_zone *zone)
 		pthread_mutex_unlock(&lock);
 }
 
-static int interval_at(const struct hwts_zone *zone, int64_t at_s)
+void hwts_zone_at(const struct hwts_zone *zone, int64_t at_s, int64_t limit_s, int64_t *offset_s, int64_t *until_s)
 {
-	return glib.interval(zone->read, G_TIME_TYPE_UNIVERSAL, at_s);
-}
-
-int hwts_zone_at(const struct hwts_zone *zone, int64_t at_s, int64_t limit_s, int64_t *offset_s, int64_t *until_s)
-{
-	int64_t same_s = at_s, other_s = limit_s;
-	int interval;
-
 	*offset_s = 0;
 	*until_s = limit_s;
-	if (zone == &utc)
-		return 0;
-	interval = interval_at(zone, at_s);
-	*offset_s = glib.offset(zone->read, interval);
-	if (*offset_s == zone->never_s)
-		return hwts_fail(EIO, "GLib misreads the rule of the zone \"%s\" for so late a time", zone->name);
-	if (interval_at(zone, limit_s) == interval)
-		return 0;
-	while (other_s - same_s > 1) {
-		int64_t middle_s = same_s + (other_s - same_s) / 2;
-
-		if (interval_at(zone, middle_s) == interval)
-			same_s = middle_s;
-		else
-			other_s = middle_s;
-	}
-	*until_s = other_s;
-	return 0;
+	if (zone != &utc)
+		hwts_tz_at(&zone->tz, at_s, offset_s, until_s);
+	*until_s = HWTS_MIN(*until_s, limit_s);
 }
-
-#else /* without GLib */
-
-struct hwts_zone {
-	char unused;
-};
-
-static struct hwts_zone utc;
-
-int hwts_zone_open(const char *name, const struct hwts_zone **zone)
-{
-	int rc = name ? check_name(name) : 0;
-
-	*zone = &utc;
-	if (rc != 0 || is_utc(name))
-		return rc;
-	return hwts_fail(ENOTSUP, "the zone \"%s\": this build has no GLib, so it knows UTC alone", name);
-}
-
-void hwts_zone_close(const struct hwts_zone *zone)
-{
-	(void)zone;
-}
-
-int hwts_zone_at(const struct hwts_zone *zone, int64_t at_s, int64_t limit_s, int64_t *offset_s, int64_t *until_s)
-{
-	(void)zone;
-	(void)at_s;
-	*offset_s = 0;
-	*until_s = limit_s;
-	return 0;
-}
-
-#endif

@@ -146,13 +146,13 @@ static struct change change_after(const char *name, int64_t from_s, int64_t end_
 	const struct hwts_zone *zone;
 	struct change change = { .at_s = end_s };
 
-	if (hwts_zone_open(name, &zone) != 0 ||
-	    hwts_zone_at(zone, from_s, end_s, &change.before_s, &change.at_s) != 0 ||
-	    (change.at_s < end_s &&
-	     hwts_zone_at(zone, change.at_s, end_s + YEAR_S, &change.after_s, &(int64_t){ 0 }) != 0)) {
+	if (hwts_zone_open(name, &zone) != 0) {
 		fprintf(stderr, "cron_times: %s: %s\n", name, hwt_store_error());
 		exit(1);
 	}
+	hwts_zone_at(zone, from_s, end_s, &change.before_s, &change.at_s);
+	if (change.at_s < end_s)
+		hwts_zone_at(zone, change.at_s, end_s + YEAR_S, &change.after_s, &(int64_t){ 0 });
 	hwts_zone_close(zone);
 	return change;
 }

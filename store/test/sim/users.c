@@ -68,11 +68,9 @@ static void draw_series(struct putting *put)
 		{ "*/5 * * * *", NULL, 300 },
 		{ "@hourly", NULL, 3600 },
 		{ "@daily", NULL, 86400 },
-#ifdef HWT_STORE_ZONES
 		{ "*/30 * * * *", "Europe/Berlin", 1800 },
 		{ SIM_LOCAL_LINE, "Europe/Berlin", 86400 },
 		{ SIM_LOCAL_LINE, "Europe/Berlin", 86400 },
-#endif
 	};
 	hwt_store_spec *spec = &put->spec;
 	int64_t period_ns = HWT_S(1) + (sim_lease_ns / 4 + sim_some_time(4 * sim_lease_ns)) / 1000 * 1000;
