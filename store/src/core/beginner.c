@@ -62,7 +62,7 @@ static void add(struct batch *batch, struct hwts_entry *entry)
 	const struct hwts_turns *turns = &entry->kind->turns;
 
 	entry->state = HWTS_BEGUN;
-	entry->begin = ++entry->store->window->heard;
+	entry->begin = hwts_window_number(entry->store);
 	entry->between = true;
 	entry->changed = hwts_turns_is_paused(turns, entry->turn.group);
 	entry->again_us = HWTS_NEVER;     /* the begin finds what has been heard of so far */

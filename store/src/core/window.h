@@ -97,6 +97,7 @@ void hwts_window_see(hwt_store *store, const struct hwts_due *due);
 void hwts_window_refill(hwt_store *store, const struct hwts_due *due); /* of a rest that was read */
 /* Moved by this process, which had heard so much of it before: it need not be tried at the time that it had. */
 uint64_t hwts_window_heard(hwt_store *store, int64_t id);
+uint64_t hwts_window_number(hwt_store *store); /* a new one, larger than all before */
 void hwts_window_move(hwt_store *store, const struct hwts_due *due, uint64_t heard);
 /* True: it was missing. */
 bool hwts_window_rescue(hwt_store *store, const struct hwts_due *due); /* overdue: it should have been begun */

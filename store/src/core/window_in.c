@@ -69,7 +69,7 @@ void hwts_window_see(hwt_store *store, const struct hwts_due *due)
 	entry->len = HWTS_MAX(entry->len, due->len);
 	entry->priority = due->priority;
 	if (entry->state == HWTS_ARMED) {
-		entry->heard = ++store->window->heard;
+		entry->heard = hwts_window_number(store);
 		if (due->due_us < entry->turn.due_us && !entry->aside)
 			hwts_window_arm_again(entry, due->due_us);
 	} else {
@@ -89,6 +89,11 @@ void hwts_window_refill(hwt_store *store, const struct hwts_due *due)
 		(void)add(store, kind, due, false);
 	else if (entry->state == HWTS_ARMED)
 		hwts_window_see(store, due);
+}
+
+uint64_t hwts_window_number(hwt_store *store)
+{
+	return ++store->window->heard;
 }
 
 uint64_t hwts_window_heard(hwt_store *store, int64_t id)
@@ -112,7 +117,7 @@ void hwts_window_move(hwt_store *store, const struct hwts_due *due, uint64_t hea
 		hwts_window_see(store, due);
 		return;
 	}
-	entry->heard = ++store->window->heard;
+	entry->heard = hwts_window_number(store);
 	if (hwts_window_is_for_a_look(shard, due))
 		hwts_window_erase(entry);
 	else
