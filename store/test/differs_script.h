@@ -2,9 +2,9 @@
 /*
  * Random scripts of statements for store_differs.c.
  *
- * A script is drawn as a whole before it runs, so that leaving out some of its moves leaves the others as they are.  The
- * generator has a few timeouts, shards, processes and kinds to speak of, and a belief of what the tables say of them:
- * most statements then meet a row, and some meet none.
+ * A script is drawn as a whole before it runs, so that leaving out some of its moves leaves the others as they are.
+ * The generator has a few timeouts, shards, processes and kinds to speak of, and a belief of what the tables say of
+ * them: most statements then meet a row, and some meet none.
  */
 #ifndef HWT_TEST_DIFFERS_SCRIPT_H
 #define HWT_TEST_DIFFERS_SCRIPT_H
@@ -35,7 +35,8 @@ static const struct meaning {
 	MEANING(CANCEL, 1, "iem"), MEANING(CANCEL_ALL, 1, "im"), MEANING(CANCEL_LAST, 1, "ib"),
 	MEANING(CANCEL_NEXT, 1, "i"), MEANING(RESCHEDULE, 6, "iwbme"), MEANING(RESCHEDULE_ALL, 6, "iTm"),
 	MEANING(STATES, 3, "i"), MEANING(TELL, 0, "iNbW"), MEANING(TELL_ALIKE, 0, "iwbWNsn"),
-	MEANING(KIND, 5, "K"), MEANING(KIND_LOCK, 0, ""), MEANING(KIND_SHARE, 0, ""), MEANING(KIND_MAKING, 0, ""), MEANING(FLUSH, 0, ""), MEANING(KIND_MAKE, 0, "K2oW"),
+	MEANING(KIND, 5, "K"), MEANING(KIND_LOCK, 0, ""), MEANING(KIND_SHARE, 0, ""), MEANING(KIND_MAKING, 0, ""),
+	MEANING(FLUSH, 0, ""), MEANING(KIND_MAKE, 0, "K2oW"),
 	MEANING(KIND_OPEN, 0, "KoW"), MEANING(KIND_SHARDS, 0, "K"), MEANING(KINDS, 12, "Kb"),
 	MEANING(KIND_REMOVE, 1, "M"), MEANING(KIND_GROUPS, 0, "M"), MEANING(KIND_RULES, 0, "M"),
 	MEANING(JOIN, 1, "NrWlr"), MEANING(NAMESAKE, 3, "N"), MEANING(LEAVE, 0, "Nr"), MEANING(BURY, 0, ""),

@@ -3,7 +3,8 @@
  * The databases of store_differs.c: SQLite, PostgreSQL, and the tables of the simulation.
  *
  * All of them show the time of the script.  SQLite has it of clock_gettime(), which stands here in front of the C
- * library's; PostgreSQL of a function in front of its clock_timestamp(), by the search_path; the simulation of sim_now().
+ * library's; PostgreSQL of a function in front of its clock_timestamp(), by the search_path; the simulation of
+ * sim_now().
  */
 #ifndef HWT_TEST_DIFFERS_SIDES_H
 #define HWT_TEST_DIFFERS_SIDES_H

@@ -4,8 +4,8 @@
  * same, and so are all rows.  The tables of the simulation, whose statements are written in C, are one of them.
  *
  * With the simulation and PostgreSQL two connections have transactions at the same time: each has rows locked that the
- * other wants.  There is one thread, so what has to wait for a lock fails with EAGAIN, and that has to be the same, too.
- * SQLite has one writer at a time, and so one connection.
+ * other wants.  There is one thread, so what has to wait for a lock fails with EAGAIN, and that has to be the same,
+ * too.  SQLite has one writer at a time, and so one connection.
  *
  * A script that fails is made shorter as long as it fails at the same statement, and shown.
  *

@@ -113,7 +113,7 @@ static int change_one(struct walk *walk, size_t i)
 	return rc == ENOENT || rc == EBUSY ? 0 : rc;
 }
 
-/* It was locked, has just changed, runs, or was begun here by the time of the statement: it may be given back by now. */
+/* The row was locked, has just changed, runs, or was begun here when the statement ran and may be given back by now. */
 static bool is_tried_alone(const struct walk *walk, size_t i)
 {
 	int rc = walk->slice.rcs[i];

@@ -104,9 +104,9 @@ const struct hwts_statement hwts_statements[HWTS_SQLS] = {
 		" and"
 		" p.us < @now + ?4 + 1000000 and s.owner <> ?5 and " UNSYNCED),
 	/*
-	 * Kinds.  A process that joins, or makes one, shares a lock that a removal has alone.  On PostgreSQL one is made
-	 * at a time, and its commit is flushed whatever the role says, as is that of numbers that are drawn: those of
-	 * what was lost would be given to another.
+	 * Kinds.  A process that joins, or makes a kind, shares a lock that a removal has alone.  On PostgreSQL one
+	 * kind is made at a time, and its commit is flushed whatever the role says, as is that of numbers that are
+	 * drawn: the numbers of what was lost would be given to another.
 	 */
 	TEXT(KIND, "kind", "t",
 		"select id, shards, coalesce(mode, -1), horizon_us, removed is not null from @_kind where name = ?1"),

@@ -22,7 +22,7 @@ int hwts_sqlite_wal_hook(void *arg, sqlite3 *handle, const char *name, int pages
 	return SQLITE_OK;
 }
 
-/* A reader of an old snapshot keeps the log from beginning again: the next renewal tries anew. */
+/* A reader of an old snapshot keeps the log from beginning again: the next renewal tries again. */
 static void begin_log_again(struct sqlite_conn *conn)
 {
 	struct sqlite_db *db = sqlite_db(&conn->conn);
