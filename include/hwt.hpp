@@ -24,13 +24,13 @@
  *   of a pointer, has to be trivially copyable, and must not change itself.  `[this]`, a reference and a function
  *   pointer are such.  Each other one takes one allocation.
  *
- *   ~timeout ends the timeout as the constructor was told (hwt::ending).  By default it cancels, and waits for the
- *   callable if that is running, so what a run of the callable refers to may be destroyed next.  Hold no lock then that
- *   the callable wants.  Two things are not waited for:
+ *   ~timeout ends the timeout as the constructor was told (hwt::ending).  By default it cancels, and waits for a
+ *   callable that is running: objects that the callable refers to may be destroyed next.  Hold no lock then that the
+ *   callable takes.  ~timeout does not wait for two things:
  *
- *     The callable's own destructor may run later, in the finaliser.  It must not use what ends before the timer.
- *     A callable that schedules into its own timeout while another thread ends that leaves a new one, and nothing ends
- *     it.  Arm it again with handle::reschedule, which a cancel prevents.
+ *     The callable's destructor may run later, in the finaliser.  It must not use an object that ends before the timer.
+ *     If a callable schedules into its own timeout while another thread ends that timeout, nothing ends the new one.
+ *     Use handle::reschedule instead, which a cancel prevents.
  *
  *   ~timer stops and destroys.  All timeouts have to end before: declare the timer first.  Like the C call, it must not
  *   happen in a task of that timer; there it calls std::terminate.

@@ -3,9 +3,10 @@
 # mutants.sh [WORD...]: can the tests fail?  Plants each fault of the tables (those whose name or file contains a word), one by one, in a
 # copy of the tree.  The test that the entry names must fail: by a check, by a crash, or by running for ever.  If it passes, the rest of its
 # program and then the other programs of the table are tried.
-# mutants.sh --sample SECONDS: the faults of what the last change touches, sources and tests, the same ones each time; one in five SECONDS.  None
-# is begun when they have been planted for so long, to which the build without a fault is not counted.  HWT_SINCE is the commit before the change.
-# Without it the change is what was committed in the four hours before the last commit: a clone of the trunk does not know what it had before.
+# mutants.sh --sample SECONDS: a fault for each 5 of the SECONDS, of the sources and tests that the last change touches,
+# the same faults each time.  No fault is begun after the SECONDS, which start after the build without a fault.
+# HWT_SINCE is the commit before the change.  Without it the change is what was committed in the four hours before the
+# last commit: a clone does not know the commit that the trunk had before.
 #
 # A table stands beside each test: test/unit_lane.faults has the faults that test/unit_lane.c finds, test/sim/sim.faults those of the simulation.
 # An entry is one block without an empty line in it, below a comment that says what goes wrong:
@@ -14,7 +15,8 @@
 #     -        a line of FILE
 #     +        the line instead
 #
-# FILE is a path below src/ or store/src/, or the end of one that is the only such.  TEST, part of a test's name, must fail; "-" if the whole program is needed.
+# FILE is a path below src/ or store/src/, or an end that only one path has.  TEST is part of the name of the test that
+# must fail, "-" for the whole program.
 # Several lines beginning with "-" are lines that follow each other; without "+" they are left out.  What "-" shows must stand in FILE exactly once,
 # whatever its comments, spaces and line breaks.  If it stands there more often, lines around it that begin with a space, as in a patch, say which
 # one is meant.  A fault in two places has a second part below a line "@", or "@ FILE" in another file.

@@ -122,7 +122,7 @@ static void lose_the_rest(void)
 	queue_unlock(&lane->submitted);
 }
 
-/* Memory comes back between the two records of a timeout.  Another thread could have wanted the place meanwhile. */
+/* The first n allocations fail.  A call without memory must not take a place that another thread could want. */
 TEST(a_refusal_without_memory_takes_no_place_below_the_limit)
 {
 	unsigned refused = 0;

@@ -15,10 +15,10 @@
  *                                             STOPPED   for good
  *
  *   A timer that its caller drives goes from INIT to DRIVEN instead.  DRIVEN is not STARTED, so the fast path of the
- *   other timers need not search for it.
+ *   other timers need not test for it.
  *
- *   One with a worker and another clock than CLOCK_MONOTONIC goes from STARTING to CLOCKED, for the same reason: its
- *   deadlines cannot come from the processor's counter.
+ *   A timer with a worker and another clock than CLOCK_MONOTONIC goes from STARTING to CLOCKED: in STARTED the fast
+ *   path takes deadlines from the processor's counter.
  *
  * Threads
  *
@@ -28,8 +28,8 @@
  *
  * Ordering
  *
- *   [driver]   the word is taken with acquire and given back with release: a thread that drives sees what the one
- *              before has done.
+ *   [driver]   `driver` is taken with acquire and released with release: a thread that drives sees what the
+ *              thread before it wrote.
  *   [started]  STARTED is stored with release and loaded with acquire: a thread that submits sees the grid's start.
  */
 #ifndef HWT_TIMER_H

@@ -94,7 +94,7 @@ hwt_store_which all_of(const struct jobs *jobs, const char *kind)
  * put
  */
 
-/* More than the most that is allowed, if there is more: the put refuses that. */
+/* Reads at most HWT_STORE_DATA_MAX + 1 bytes: the put refuses that size. */
 static int read_input(const struct jobs *jobs, char **data, size_t *len)
 {
 	*data = malloc(HWT_STORE_DATA_MAX + 1);

@@ -213,7 +213,7 @@ int list(struct jobs *jobs)
 		rc = list_kind(&listing, names.names[i]);
 	free(names.names);
 	if (rc != 0)
-		return report(jobs, rc, "list"); /* the array stays open: what is cut is no JSON */
+		return report(jobs, rc, "list"); /* no "]": a list that was cut must not parse */
 	if (jobs->json)
 		puts(listing.count ? "\n]" : "]");
 	if (!jobs->json && listing.count == 0)

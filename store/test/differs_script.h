@@ -458,7 +458,7 @@ static void draw_statement(struct move *move, enum hwts_sql sql, struct subject 
 	believe(&move->step, &picks);
 }
 
-/* Kinds, processes that hold their shards, and a few timeouts. */
+/* Makes kinds, and processes that hold the kinds' shards. */
 static void begin_script(void)
 {
 	static const enum hwts_sql first[] = { HWTS_SQL_KIND_MAKE, HWTS_SQL_KIND_SHARDS, HWTS_SQL_JOIN };

@@ -70,8 +70,8 @@ struct side {
 };
 
 /*
- * Columns that are compared.  How a column is read: n a number, l a list of kinds, b a bool, t a text, k a key; how the
- * simulation has null: 0 as 0, - as -1, N as "nothing has replaced it", L as "it has no limits".
+ * Columns that are compared.  type: n a number, l a list of kinds, b a bool, t a text, k a key.  null, the simulation's
+ * NULL: 0 is 0, - is -1, N a row whose NEXT_DUE is 0, L a row whose RULES_LIMITED is 0.
  */
 struct column {
 	const char *name;

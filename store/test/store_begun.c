@@ -87,7 +87,7 @@ static void put_few(hwt_store *store, const hwt_store_spec *spec, int64_t *ids)
 	CHECK(wait_count(&started, 30 + THREADS));
 }
 
-/* What waits for a thread is given back from now on. */
+/* Lets the store give back rows that await a thread. */
 static void let_give_back(hwt_store *store)
 {
 	atomic_store(&hwts_test_keeps_begun, false);

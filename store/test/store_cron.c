@@ -527,7 +527,7 @@ TEST(without_memory_nothing_changes)
 	check_refused("0 12 * * *", "Here", ENOMEM, "memory");
 	atomic_store(&hwts_test_refuses_memory, NULL);
 	TIMES("0 12 * * *", "Here", "2026-07-01 00:00:00", "2026-07-01 03:00:00");
-	/* A damaged file is told, and a zone that is too large. */
+	/* Reports a damaged file, and a file that is too large. */
 	REQUIRE(truncate(path, 100) == 0);
 	check_refused("0 12 * * *", "Here", EIO, "damaged");
 	REQUIRE(truncate(path, 1 << 20) == 0);

@@ -92,7 +92,7 @@ static int collect(void *ctx, const struct hwts_value *row)
 		hwts_cut(result->side->snapshot, sizeof(result->side->snapshot), snapshot->bytes, snapshot->len);
 		columns = HWTS_MIN(columns, 4U); /* not what the look took */
 	}
-	if (with_sqlite && (is_clock || (result->sql == HWTS_SQL_TAKE && row[1].number == 0))) /* and was not taken */
+	if (with_sqlite && (is_clock || (result->sql == HWTS_SQL_TAKE && row[1].number == 0))) /* shard not taken */
 		return 0;
 	for (unsigned i = 0; i < columns; i++) {
 		if (row[i].bytes || (result->sql == HWTS_SQL_GET && i == 14)) /* SQLite has no data for empty data */
@@ -609,7 +609,7 @@ TEST(each_statement_was_compared_with_rows_and_without)
 			continue;
 		if ((with < LEAST && !is_silent(sql)) || (without < 1 && !has_always(sql) && !on_sqlite())) {
 			fprintf(stderr, "    %s: %u times with rows, %u without\n", meanings[sql].name, with, without);
-			CHECK(!on_sqlite()); /* shown where fewer scripts run */
+			CHECK(!on_sqlite()); /* PostgreSQL: fewer scripts run */
 		}
 	}
 }

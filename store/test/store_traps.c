@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Traps: a role that may create functions and operators in the schema of the store makes one for each name that the
- * store's functions use, with the very types of its arguments.  None is ever called.
+ * Traps: a role that may create functions and operators in the schema of the store makes a trap for each name that the
+ * store's functions use, with the same argument types.  The functions never call a trap.
  *
- * The names are those of the trees that the server has made of the functions: it shows each when it is made, with the
- * text of the statement or expression.  In PL/pgSQL that is when an expression is first reached, so CALLS reach all of
- * them; that none is missing is seen by the texts, which together have each word and operator of the functions' source.
+ * The names come from parse trees: the server logs each tree with the text of its statement or expression.  PL/pgSQL
+ * parses an expression when it is first reached, so CALLS reach all expressions; MISSED checks that the texts together
+ * have each word and operator of the functions' source.
  */
 #include "sql_calls.h"
 
@@ -294,7 +294,7 @@ static const char WALK[] =
     "create unlogged table walked (place text, said text, unique (place, said));"
     "create view `seen as select id from `timeout where state = 2; grant select on `seen to public;";
 
-/* What is reached only when a loop has come to its end, or in a database of another encoding: a copy without these. */
+/* Replaces the functions, with loops that end at once and UTF8 as SQL_ASCII: so the code behind these is reached. */
 static const char SHORTEN[] =
     "do 'declare f record; begin for f in select p.oid, pg_get_functiondef(p.oid) d from pg_proc p where"
     " starts_with(p.proname, ''@_'') loop"

@@ -97,7 +97,7 @@ void sim_begin(uint64_t seed);                /* a seed begins: the first actor 
 void sim_end(void);                           /* its scenario has returned */
 void sim_note(const char *where, bool waits); /* the running actor has reached a point; waits: it will wait there */
 void sim_pass_time(int64_t next_ns);          /* none can go on; next_ns: the earliest time for which one waits */
-bool sim_can_go_on(const struct sim_actor *actor);        /* false: something holds it, whatever it waits for */
+bool sim_can_go_on(const struct sim_actor *actor);        /* false: the actor's process is stopped */
 bool sim_is_left(const struct sim_actor *actor);          /* nobody will join it */
 void sim_leave(struct sim_actor *actor);                  /* the processor: what a thread has for itself is put aside */
 void sim_enter(struct sim_actor *actor);                  /* ... and is back */

@@ -92,7 +92,7 @@ _masks: Dict[int, Set[Any]] = {}  # of threads that fork
 
 
 def _before_fork() -> None:
-	"""Until the child has its own handlers a signal for it must not come through the parent's."""
+	"""Blocks signals: the child must not run the parent's handlers before it has set its own."""
 	if any(store._handlers for store in list(_stores)):
 		_masks[threading.get_ident()] = signal.pthread_sigmask(signal.SIG_BLOCK, (signal.SIGTERM, signal.SIGINT))
 

@@ -25,9 +25,9 @@ def _each(ctx: Any, info: Any) -> bool:
 
 class Pages:
 	"""
-	What `each` reads, page by page, on a thread of its own, which begins with the first page that is asked for.
+	The rows of `each`, in pages. A thread of this object reads them; the first `get` starts that thread.
 
-	The thread waits for a reader only as long as nobody has closed this or the store.
+	It waits while AHEAD pages are unread, until this object or the store is closed.
 	"""
 
 	def __init__(

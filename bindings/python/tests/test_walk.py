@@ -82,10 +82,10 @@ class Walk:
 		self.random = random.Random(seed)
 		self.log = world.folder / "log"
 		self.log.touch()
-		self.what: Dict[int, str] = {}  # of each id that was put
+		self.what: Dict[int, str] = {}  # data of each put, by id
 		self.keys: Dict[str, int] = {}
 		self.cancelled: Set[int] = set()
-		self.after: Dict[int, int] = {}  # how much was in the log when it was cancelled
+		self.after: Dict[int, int] = {}  # by id: size of the log just after its cancel
 		self.on_loop, self.on_threads = world.open(), world.open_threads()
 		self.steps: Dict[str, int] = collections.Counter()
 		self.workers: List[Any] = []

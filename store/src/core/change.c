@@ -54,8 +54,8 @@ void hwts_cancel_group(hwt_store *store, struct hwts_request *requests, size_t n
 }
 
 /*
- * One that was begun here and has not started is pending for its caller.  rc: what the database has said of it; before:
- * what hwts_begin_before said before that.
+ * A row begun here and not started is pending for the caller.  rc: the cancel's result in the database;
+ * before: what hwts_begin_before returned earlier.
  */
 static int cancel_begun(hwt_store *store, const struct hwts_about *about, uint64_t before, int rc)
 {

@@ -257,7 +257,7 @@ struct hwts_shard_row {
 	int64_t left_us; /* of the owner's lease, if it is neither */
 	bool taken;      /* it is about to be */
 	int64_t rules;
-	bool skipped; /* set by a take: it was not taken, as another transaction has locked it, or its owner */
+	bool skipped; /* set by a take: another transaction has locked the row of the shard or of its owner */
 	bool empty;   /* set by a take: nobody knows the levels of its groups */
 	bool unread;  /* given: its levels were not read, and stay as they are */
 	void *levels; /* given: of its groups; NULL: nobody knows them */

@@ -15,7 +15,7 @@ struct hwts_share {
 	bool joined;
 	bool abandons; /* shards are given whatever runs there */
 	struct hwts_renewal renewal;
-	struct hwts_shard_row *skipped; /* by the last take, for locks: control's, tried again at again_ns */
+	struct hwts_shard_row *skipped; /* shards the last take found locked; control retries at again_ns */
 	size_t skipped_count;
 	int64_t again_ns;
 	unsigned inexact; /* how many renewals in a row have read no clock by itself */

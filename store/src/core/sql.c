@@ -151,7 +151,7 @@ const struct hwts_statement hwts_statements[HWTS_SQLS] = {
 	TEXT(NAMESAKE, "join", "t",
 		"select incarnation, until_us, until_us - @boot from @_member where name = ?1"),
 	TEXT(LEAVE, "leave", "ti", "delete from @_member where name = ?1 and incarnation = ?2"),
-	/* Removes members that died long ago; younger ones still show that they are over.  None that is locked. */
+	/* Removes unlocked members that died long ago.  A recent death still shows, as a lease that is over. */
 	TEXTS(BURY, "bury", "",
 		"delete from @_member where " LONG_OVER,
 		"delete from @_member where name = any(array(select name from @_member where " LONG_OVER

@@ -282,7 +282,7 @@ int64_t hwts_tz_time(const struct hwts_tz *tz, size_t i)
 
 void hwts_tz_at(const struct hwts_tz *tz, int64_t at_s, int64_t *offset_s, int64_t *until_s)
 {
-	size_t low = 0, high = tz->time_count; /* how many have come: low at least, high at most */
+	size_t low = 0, high = tz->time_count; /* at least low, at most high times are <= at_s */
 	unsigned type = 0;
 
 	while (low < high) {

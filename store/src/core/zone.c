@@ -23,7 +23,7 @@ _Atomic unsigned hwts_test_zone_reads;
 #endif
 
 #define KEPT 16
-#define FILE_MOST (64 << 10) /* bytes; the largest of the database has 4 KB */
+#define FILE_MOST (64 << 10) /* bytes; the largest tz file has 4 KB */
 
 struct hwts_zone {
 	char name[HWTS_ZONE_MAX + 1];

@@ -84,8 +84,8 @@ static void start(unsigned workers, int64_t lease_ns, void *(*use)(void *node))
 }
 
 /*
- * A worker stands still in an answer of a begin, or the one that puts in its request, so that the server waits for it in
- * the transaction.
+ * Stops a worker amid the answer to a begin, or the process of put_bursts amid a request: the server waits in the
+ * transaction.
  */
 static void *stand_still(void *unused)
 {

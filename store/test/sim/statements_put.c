@@ -327,7 +327,7 @@ static int look_no_group(struct act *act)
 	return 0;
 }
 
-/* What runs under an older epoch, of groups. */
+/* Rows of groups that run in an older epoch. */
 static int rules_run(struct act *act)
 {
 	struct found found;

@@ -211,7 +211,7 @@ void sim_use_once(struct node *node);
 void sim_replace(struct node *node, const struct item *item);                              /* which runs */
 bool sim_put_child(struct node *node, unsigned parent, void *connection, unsigned *child); /* in a transaction */
 
-/* In inside.c: what a process has of a timeout that it has begun, and more of its inside. */
+/* In inside.c: looks at the memory of a process, such as the timeouts that it has begun. */
 int64_t sim_queued_ns(const struct node *node, int64_t id); /* since when it waits for a thread; 0: it does not */
 bool sim_waits_here(const struct node *node, int64_t id);   /* it is begun, and has not started */
 void sim_count_inside(struct node *node);
