@@ -38,7 +38,7 @@ def told(run):
 	if run.data == "again" and random.random() < 0.5:
 		return run.again(0.01)
 	if run.data == "fork":
-		child = context.Process(target=lambda: (store.stop(), time.sleep(600)))
+		child = context.Process(target=lambda: (store.stop(), time.sleep(60)))
 		child.start()
 		child.terminate()
 		child.join()
