@@ -15,6 +15,7 @@
 #include "test.h"
 
 #include <errno.h>
+#include <poll.h>
 #include <pthread.h>
 #include <sched.h>
 #include <time.h>
@@ -71,6 +72,15 @@ static inline void sleep_ms(int64_t ms)
 	sleep_ns(HWT_MS(ms));
 }
 
+/* By the system's clock: that of hwt_now may be the test's own, which stands still in a wait. */
+static inline int64_t system_now(void)
+{
+	struct timespec now;
+
+	(void)clock_gettime(CLOCK_MONOTONIC, &now);
+	return HWT_S(now.tv_sec) + now.tv_nsec;
+}
+
 /* A wait: where, for what, since when, and when something last moved. */
 struct patience {
 	const char *file, *what;
@@ -80,14 +90,14 @@ struct patience {
 
 #define PATIENCE(what)                                                                                                 \
 	{                                                                                                              \
-		__FILE__, what, __LINE__, hwt_now(), hwt_now()                                                         \
+		__FILE__, what, __LINE__, system_now(), system_now()                                                   \
 	}
 #define PATIENT(what) ((struct patience)PATIENCE(what))
 
 /* Waits for a moment; false once nothing has moved for so long that it must hang. */
 static inline bool patience_lasts(struct patience *patience, int64_t pause_ns)
 {
-	int64_t now_ns = hwt_now();
+	int64_t now_ns = system_now();
 
 	test_waited(patience->file, patience->line, patience->what, now_ns - patience->begin_ns);
 	if (now_ns - patience->moved_ns > PATIENCE_NS)
@@ -100,7 +110,7 @@ static inline bool patience_lasts(struct patience *patience, int64_t pause_ns)
 /* What is slow does not hang. */
 static inline void patience_moved(struct patience *patience)
 {
-	patience->moved_ns = hwt_now();
+	patience->moved_ns = system_now();
 }
 
 /* True as soon as the counter has reached target; false when it stands still for longer than patience lasts. */
@@ -133,6 +143,17 @@ static inline bool wait_none_pending_in(struct patience patience, const hwt_time
 {
 	while (hwt_pending_timeouts(timer) != 0)
 		if (!patience_lasts(&patience, HWT_US(200)))
+			return false;
+	return true;
+}
+
+#define wait_readable(fd) wait_readable_in(PATIENT(#fd " is readable"), fd)
+static inline bool wait_readable_in(struct patience patience, int fd)
+{
+	struct pollfd wanted = { .fd = fd, .events = POLLIN };
+
+	while (poll(&wanted, 1, 100) != 1)
+		if (!patience_lasts(&patience, 0))
 			return false;
 	return true;
 }

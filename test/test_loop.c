@@ -3,10 +3,7 @@
 #include "support.h"
 
 #include <fcntl.h>
-#include <poll.h>
 #include <sys/resource.h>
-
-#define PATIENCE_MS ((int)(PATIENCE_NS / HWT_MS(1)))
 
 static bool is_readable_within(int fd, int milliseconds)
 {
@@ -73,9 +70,10 @@ TEST(the_clock_of_a_loop_is_the_systems)
 		CHECK_RC(hwt_timer_advance(timer, bad_ns[i], &next_ns), 0);
 		CHECK_INT(next_ns, >=, run.not_before_ns);
 	}
-	while (run.ran == 0) {
-		CHECK(is_readable_within(fd, PATIENCE_MS));
+	for (struct patience patience = PATIENCE("a run"); run.ran == 0;) {
+		CHECK(wait_readable(fd));
 		CHECK_RC(hwt_timer_advance(timer, hwt_now(), NULL), 0);
+		REQUIRE(patience_lasts(&patience, 0));
 	}
 	CHECK_RC(hwt_timer_stop(timer, NULL), 0);
 	CHECK_RC(hwt_timer_advance(timer, 0, NULL), ECANCELED);
@@ -172,11 +170,11 @@ TEST(a_stop_makes_the_descriptor_readable)
 
 	NEEDS_LINUX();
 	CHECK_RC(hwt_timer_fd(timer, &fd), 0);
-	CHECK(is_readable_within(fd, PATIENCE_MS)); /* the first time at once */
+	CHECK(wait_readable(fd)); /* the first time at once */
 	CHECK_RC(hwt_timer_advance(timer, hwt_now(), NULL), 0);
 	CHECK(!is_readable_within(fd, 0));
 	CHECK_RC(hwt_timer_stop(timer, NULL), 0);
-	CHECK(is_readable_within(fd, PATIENCE_MS));
+	CHECK(wait_readable(fd));
 	CHECK_RC(hwt_timer_advance(timer, hwt_now(), NULL), ECANCELED);
 	CHECK_RC(hwt_timer_destroy(timer), 0);
 }
@@ -257,9 +255,10 @@ TEST(the_descriptor_does_not_ring_for_a_task_that_is_running)
 	NEEDS_LINUX();
 	CHECK_RC(hwt_timer_fd(timer, &fd), 0);
 	CHECK_RC(hwt_new_timeout(timer, run_in_an_hour, NULL, 0, NULL), 0);
-	while (parked.run == NULL) {
-		CHECK(is_readable_within(fd, PATIENCE_MS));
+	for (struct patience patience = PATIENCE("a job"); parked.run == NULL;) {
+		CHECK(wait_readable(fd));
 		CHECK_RC(hwt_timer_advance(timer, hwt_now(), NULL), 0);
+		REQUIRE(patience_lasts(&patience, 0));
 	}
 	CHECK(!is_readable_within(fd, 50)); /* five ticks */
 	parked.run(parked.job);

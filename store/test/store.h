@@ -220,7 +220,7 @@ static inline int checked(const char *file, int line, const char *what, int rc, 
 			errno = ERRNO_MARK;                                                                            \
 			call_rc_ = (call);                                                                             \
 		} while (call_rc_ == EAGAIN && (want) != EAGAIN && patience_lasts(&call_, 0));                         \
-		test_waited(__FILE__, __LINE__, #call, hwt_now() - call_.begin_ns);                                    \
+		test_waited(__FILE__, __LINE__, #call, system_now() - call_.begin_ns);                                 \
 		(void)checked(__FILE__, __LINE__, #call, call_rc_, (want));                                            \
 		CHECK_INT(errno, ==, ERRNO_MARK);                                                                      \
 		CHECK((hwt_store_error()[0] != '\0') == (call_rc_ != 0));                                              \

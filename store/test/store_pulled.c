@@ -4,8 +4,6 @@
 
 #include "inside.h"
 
-#include <poll.h>
-
 static void register_pulled(hwt_store *store, const char *name, unsigned mode, unsigned concurrency)
 {
 	hwt_store_kind kind = KIND(.name = name, .flags = HWT_STORE_PULLED, .mode = mode, .concurrency = concurrency,
@@ -33,11 +31,11 @@ static hwt_store *start_pulled(unsigned concurrency)
 	return store;
 }
 
-static bool is_readable(int fd, int ms)
+static bool is_readable(int fd)
 {
 	struct pollfd poller = { .fd = fd, .events = POLLIN };
 
-	return poll(&poller, 1, ms) == 1;
+	return poll(&poller, 1, 0) == 1;
 }
 
 static int fd_of(hwt_store *store)
@@ -49,16 +47,16 @@ static int fd_of(hwt_store *store)
 }
 
 /* Returns the next run, and waits for it.  The descriptor may have been readable for a run that does not start. */
-static hwt_store_run *pull(hwt_store *store)
+#define pull(store) pull_in(PATIENT("a run of " #store), store)
+static hwt_store_run *pull_in(struct patience patience, hwt_store *store)
 {
-	int64_t give_up_ns = hwt_now() + PATIENCE_NS;
 	hwt_store_run *run = NULL;
-	int rc = EAGAIN, fd = fd_of(store);
+	int rc, fd = fd_of(store);
 
-	while (rc == EAGAIN && hwt_now() < give_up_ns) {
-		CHECK(is_readable(fd, (int)(PATIENCE_NS / HWT_MS(1))));
+	do {
+		CHECK(wait_readable_in(patience, fd));
 		rc = hwt_store_next(store, &run);
-	}
+	} while (rc == EAGAIN && patience_lasts(&patience, 0));
 	REQUIRE(rc == 0);
 	return run;
 }
@@ -69,7 +67,7 @@ static void check_none(hwt_store *store)
 
 	CHECK_CALL(hwt_store_next(store, &run), EAGAIN);
 	CHECK(run == NULL);
-	CHECK(!is_readable(fd_of(store), 0));
+	CHECK(!is_readable(fd_of(store)));
 }
 
 /* Begun and not out. */
@@ -292,7 +290,7 @@ static void *pull_many(void *arg)
 			CHECK_INT(hwt_store_end(run, 0), ==, 0);
 		} else {
 			CHECK_INT(rc, ==, EAGAIN);
-			CHECK(is_readable(fd, (int)(PATIENCE_NS / HWT_MS(1))));
+			CHECK(wait_readable(fd));
 		}
 	return NULL;
 }
@@ -420,7 +418,7 @@ TEST(an_end_after_the_lease_is_what_the_database_says)
 	CHECK_CALL(hwt_store_end(mine, 0), 0);
 	CHECK_CALL(hwt_store_get(store, id, &info), ENOENT);
 	CHECK_CALL(hwt_store_next(store, &none), EAGAIN); /* and it is given back */
-	CHECK(!is_readable(fd_of(store), 0));
+	CHECK(!is_readable(fd_of(store)));
 	CHECK(wait_store_state(store, waits, HWT_STORE_PENDING));
 	(void)query("update %s_timeout set epoch = epoch + 1 where state = 2", world.schema);
 	CHECK_CALL(hwt_store_end(lost, 0), ESTALE);
@@ -487,7 +485,7 @@ TEST(without_memory_nothing_is_handed_out_and_it_waits)
 	atomic_store(&hwts_test_refuses_memory, refuse);
 	CHECK_CALL(hwt_store_next(store, &run), ENOMEM);
 	atomic_store(&hwts_test_refuses_memory, NULL);
-	CHECK(is_readable(fd_of(store), 0));
+	CHECK(is_readable(fd_of(store)));
 	run = pull(store);
 	CHECK_INT(run->attempt, ==, 1);
 	CHECK_CALL(hwt_store_end(run, 0), 0);
@@ -508,7 +506,7 @@ TEST(what_makes_no_sense_of_a_pulled_kind_is_refused)
 	for (size_t i = 0; i < HWTS_COUNT(wrong); i++)
 		CHECK_CALL(hwt_store_register(store, &wrong[i]), EINVAL);
 	register_pulled(store, "a", HWT_STORE_AT_LEAST_ONCE, 0);
-	CHECK(is_readable(fd_of(store), 0)); /* before the first start */
+	CHECK(is_readable(fd_of(store))); /* before the first start */
 	CHECK_CALL(hwt_store_next(store, &run), ECANCELED);
 	CHECK_CALL(hwt_store_fd(NULL, &fd), EINVAL);
 	CHECK_CALL(hwt_store_fd(store, NULL), EINVAL);
