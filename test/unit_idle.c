@@ -4,10 +4,9 @@
  * thread, with every sleep counted.
  */
 #include "unit.h"
+#include "support.h"
 #include "worker/trim.h"
 
-#include <pthread.h>
-#include <sched.h>
 #include <stdalign.h>
 #include <unistd.h>
 
@@ -116,12 +115,12 @@ struct duel {
 /* Waits for the other one.  False: it does not come. */
 static bool meet(struct duel *duel, uint64_t *met)
 {
-	int64_t give_up_ns = clock_monotonic() + HWT_S(300);
+	struct patience patience = PATIENCE("the other one");
 
 	*met += 2;
 	atomic_fetch_add(&duel->arrived, 1);
 	for (unsigned i = 1; atomic_load(&duel->arrived) < *met; i++) {
-		if (i % 256 == 0 && clock_monotonic() > give_up_ns)
+		if (i % 256 == 0 && !patience_lasts(&patience, 0))
 			return false;
 		if (i % 256 == 0)
 			sched_yield();

@@ -2,10 +2,9 @@
 /* Lanes come with the threads that use them: what a timer costs on a machine of many cores, and what each has of it. */
 #include "check/check.h"
 #include "unit.h"
+#include "support.h"
 
 #include <limits.h>
-#include <pthread.h>
-#include <time.h>
 
 #define START HWT_S(1)
 #define TICK HWT_MS(1)
@@ -120,15 +119,16 @@ static void *look_for_it(void *arg)
 	const struct look *look = arg;
 	const struct hwt_lanes *lanes = &look->timer->lanes;
 	const struct hwt_lane *lane = NULL;
+	struct patience patience = PATIENCE("the lane");
 
-	/* Quickly at first, then for five minutes: the other thread may lose its processor before it makes the lane. */
-	for (int looks = 0; lane == NULL && looks < 10000000 + 300000; looks++) {
+	/* Quickly at first: the other thread may lose its processor before it makes the lane. */
+	for (unsigned looks = 0; lane == NULL; looks++) {
 		if (!look->by_count)
 			lane = lanes_at(lanes, 1);
 		else if (lanes_count(lanes) > 0)
 			lane = lanes->made[0];
-		if (looks > 10000000)
-			nanosleep(&(struct timespec){ 0, 1000000 }, NULL);
+		if (looks > 10000000 && !patience_lasts(&patience, HWT_MS(1)))
+			break;
 	}
 	REQUIRE(lane != NULL);
 	CHECK(lane->lanes == lanes);

@@ -5,8 +5,7 @@
  */
 #include "check/check.h"
 #include "unit.h"
-
-#include <sched.h>
+#include "support.h"
 
 #define TICK HWT_MS(1)
 #define START HWT_S(1)
@@ -181,21 +180,6 @@ TEST(the_queue_is_first_in_first_out_and_knows_its_waits)
 	hwt_ready_destroy(&ready);
 }
 
-static void count(hwt_timeout timeout, void *arg)
-{
-	(void)timeout;
-	atomic_fetch_add((atomic_uint *)arg, 1);
-}
-
-static bool reaches(atomic_uint *number, unsigned target)
-{
-	int64_t give_up_ns = clock_monotonic() + HWT_S(300);
-
-	while (atomic_load(number) < target && clock_monotonic() < give_up_ns)
-		(void)sched_yield();
-	return atomic_load(number) >= target;
-}
-
 /* Whichever thread the system refuses. */
 TEST(row26_a_start_that_finds_no_thread_says_so_and_loses_nothing)
 {
@@ -208,7 +192,7 @@ TEST(row26_a_start_that_finds_no_thread_says_so_and_loses_nothing)
 		REQUIRE(hwt_timer_create(&timer, &config) == 0);
 		for (unsigned i = 0; i < 2; i++) {
 			memory_fails(refused, refused + 1);
-			CHECK_INT(hwt_new_timeout(timer, count, &counted, 0, &timeout), ==, EAGAIN);
+			CHECK_INT(hwt_new_timeout(timer, count_task, &counted, 0, &timeout), ==, EAGAIN);
 			CHECK(timeout.entry == NULL);
 			memory_fails(refused, refused + 1);
 			CHECK_INT(hwt_timer_start(timer), ==, EAGAIN);
@@ -217,8 +201,8 @@ TEST(row26_a_start_that_finds_no_thread_says_so_and_loses_nothing)
 			CHECK_INT(hwt_pending_timeouts(timer), ==, 0);
 		}
 		if (refused < 2) { /* the third is destroyed as it is */
-			CHECK_INT(hwt_new_timeout(timer, count, &counted, 0, &timeout), ==, 0);
-			CHECK(reaches(&counted, 1));
+			CHECK_INT(hwt_new_timeout(timer, count_task, &counted, 0, &timeout), ==, 0);
+			CHECK(wait_count(&counted, 1));
 			CHECK_INT(timer->tasks.started, ==, 3);
 		}
 		CHECK_INT(hwt_timer_destroy(timer), ==, 0);

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* What hwt_new_timeout touches and what a cancel gives back, a stop beside a cancel, and what is left in words. */
 #include "unit.h"
-
-#include <sched.h>
+#include "support.h"
 
 TEST(new_timeout_writes_to_its_own_lane_only)
 {
@@ -65,8 +64,7 @@ TEST(row24_a_cancelled_ones_record_is_free_after_the_pass_however_far_its_deadli
 static struct {
 	pthread_t thread;
 	hwt_timeout timeout;
-	_Atomic bool in_push, may_push;
-	_Atomic unsigned released;
+	atomic_uint in_push, may_push, released;
 } slow;
 
 static void count_slow_release(void *arg)
@@ -78,11 +76,9 @@ static void count_slow_release(void *arg)
 static void hold_the_push(const char *where)
 {
 	if (strcmp(where, "blocked") == 0)
-		atomic_store(&slow.may_push, true); /* the stop waits for the lock */
-	if (strcmp(where, "queue push") != 0 || atomic_exchange(&slow.in_push, true))
-		return;
-	while (!atomic_load(&slow.may_push))
-		sched_yield();
+		atomic_store(&slow.may_push, 1); /* the stop waits for the lock */
+	if (strcmp(where, "queue push") == 0 && atomic_exchange(&slow.in_push, 1) == 0)
+		CHECK(wait_count(&slow.may_push, 1));
 }
 
 static void *cancel_slow(void *arg)
@@ -103,13 +99,12 @@ TEST(a_stop_calls_the_finaliser_of_a_timeout_whose_cancel_is_under_way)
 	driven_pass(timer, HWT_S(1) + HWT_MS(1)); /* into the wheel */
 	atomic_store(&hwt_test_point, hold_the_push);
 	REQUIRE(pthread_create(&slow.thread, NULL, cancel_slow, NULL) == 0);
-	while (!atomic_load(&slow.in_push))
-		sched_yield();
+	REQUIRE(wait_count(&slow.in_push, 1));
 	driven_pass(timer, HWT_S(1) + HWT_MS(10)); /* out of the wheel: now only the canceller knows it */
 	CHECK_INT(slow.released, ==, 0);
 	CHECK_INT(hwt_timer_stop(timer, &unprocessed), ==, 0);
 	CHECK_INT(unprocessed, ==, 0);
-	atomic_store(&slow.may_push, true);
+	atomic_store(&slow.may_push, 1);
 	pthread_join(slow.thread, NULL);
 	atomic_store(&hwt_test_point, (hwt_point_hook *)0);
 	driven_destroy(timer);

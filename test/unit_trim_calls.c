@@ -1,11 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* hwt_timer_trim where the worker or an advance is busy: nothing that was asked for is lost, and nothing is held up. */
 #include "unit.h"
+#include "support.h"
 #include "worker/trim.h"
-
-#include <poll.h>
-#include <pthread.h>
-#include <sched.h>
 
 #define FAR HWT_S(3600)
 #define MANY 90000u
@@ -91,8 +88,9 @@ static void ask_in_task(hwt_timeout timeout, void *arg)
 /* So a burst and nothing else has been there. */
 static void wait_trimmed(void)
 {
-	for (unsigned i = 0; i < 300000 && stats_now(timer).records > LEFT; i++)
-		(void)poll(NULL, 0, 1);
+	for (struct patience patience = PATIENCE("the trim"); stats_now(timer).records > LEFT;)
+		if (!patience_lasts(&patience, HWT_MS(1)))
+			break;
 	CHECK_INT(stats_now(timer).records, <=, LEFT);
 }
 
