@@ -323,9 +323,11 @@ static inline hwt_store_stats stats_of_store(hwt_store *store)
 #define settled_stats(store) settled_stats_in(PATIENT("nothing of " #store " runs"), store)
 static inline hwt_store_stats settled_stats_in(struct patience patience, hwt_store *store)
 {
-	while (stats_of_store(store).running != 0 && patience_lasts(&patience, HWT_MS(1)))
+	hwt_store_stats stats;
+
+	while ((stats = stats_of_store(store)).running != 0 && patience_lasts(&patience, HWT_MS(1)))
 		;
-	return stats_of_store(store);
+	return stats;
 }
 
 /* ENOENT comes to be: it is done. */

@@ -187,6 +187,7 @@ TEST(a_kind_has_numbers_of_its_own)
 		CHECK(wait_gone(store, put(store, "a", -1)));
 	CHECK(wait_store_state(store, put(store, "b", -1), HWT_STORE_FAILED));
 	(void)put(store, "b", HWT_S(60)); /* the window is of minutes, as the lease is */
+	WAIT_FOR(stats_of_store(store).window == 1);
 	all = settled_stats(store);
 	CHECK_CALL(hwt_store_read_kind_stats(store, "a", &a), 0);
 	CHECK_CALL(hwt_store_read_kind_stats(store, "b", &b), 0);
