@@ -309,8 +309,7 @@ static int be_silent(const hwt_store_run *run, void *ctx)
 
 	(void)ctx;
 	CHECK(user_sql(run->connection, "set idle_in_transaction_session_timeout = 50"));
-	while (query("select count(*) from pg_stat_activity where pid = %d", pid) > 0)
-		sleep_ms(10);
+	WAIT_FOR(query("select count(*) from pg_stat_activity where pid = %d", pid) == 0);
 	atomic_fetch_add(&ran, 1);
 	return 0;
 }
@@ -530,7 +529,8 @@ TEST(at_most_once_begins_no_more_than_threads_are_free)
 	for (int i = 0; i < 10; i++, sleep_ms(5))
 		CHECK_INT(begun_and_open(&slow), ==, 4);
 	atomic_store(&slow.held, false);
-	for (int64_t until_ns = hwt_now() + PATIENCE_NS; atomic_load(&slow.ran) < 20 && hwt_now() < until_ns;)
+	for (struct patience patience = PATIENCE("20 runs");
+	     atomic_load(&slow.ran) < 20 && patience_lasts(&patience, 0);)
 		CHECK_INT(begun_and_open(&slow), <=, 4);
 	CHECK_INT(atomic_load(&slow.ran), ==, 20);
 }

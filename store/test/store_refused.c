@@ -57,21 +57,7 @@ static hwt_store *with_a_bad_one(int64_t *bad)
 	return store;
 }
 
-static bool wait_stat(hwt_store *store, size_t at, uint64_t value)
-{
-	int64_t give_up_ns = hwt_now() + PATIENCE_NS;
-
-	for (; hwt_now() < give_up_ns; sleep_ms(1)) {
-		hwt_store_stats stats = stats_of_store(store);
-		uint64_t is;
-
-		memcpy(&is, (const char *)&stats + at, sizeof(is));
-		if (is == value)
-			return true;
-	}
-	return false;
-}
-#define WAIT_STAT(store, member, value) CHECK(wait_stat(store, offsetof(hwt_store_stats, member), value))
+#define WAIT_STAT(store, member, value) WAIT_FOR(stats_of_store(store).member == (value))
 
 static void start(hwt_store *store)
 {
@@ -153,15 +139,14 @@ TEST(a_row_that_cannot_be_begun_is_set_aside_and_tried_again)
 TEST(a_run_whose_end_is_refused_in_its_transaction_is_one_of_max_attempts)
 {
 	hwt_store *store = fresh_store();
-	int64_t id = put_key(store, "a", "bad", 0), give_up_ns = hwt_now() + PATIENCE_NS;
+	int64_t id = put_key(store, "a", "bad", 0);
 
 	refuse("delete", "old.key = 'bad'");
 	CHECK_CALL(hwt_store_register(store, &KIND(.name = "a", .task = count_run, .mode = HWT_STORE_TRANSACTION,
 						   .max_attempts = 2, .backoff_ns = HWT_MS(5))),
 		   0);
 	start(store);
-	while (atomic_load(&ran) < 4 && stats_of_store(store).failed == 0 && hwt_now() < give_up_ns)
-		sleep_ms(1);
+	WAIT_FOR(atomic_load(&ran) >= 4 || stats_of_store(store).failed != 0);
 	CHECK_INT(atomic_load(&ran), ==, 2);
 	CHECK(wait_store_state(store, id, HWT_STORE_FAILED));
 	accept_again("delete");

@@ -142,7 +142,7 @@ static void renew_namesake(const char *point)
 
 TEST(a_name_whose_lease_is_renewed_is_refused)
 {
-	int64_t give_up_ns = hwt_now() + PATIENCE_NS;
+	struct patience patience = PATIENCE("a start that finds the name in use");
 	int rc = 0;
 
 	fresh_world();
@@ -152,7 +152,7 @@ TEST(a_name_whose_lease_is_renewed_is_refused)
 	atomic_store(&waiter, twin);
 	atomic_store(&waits, 0);
 	atomic_store(&hwts_test_at, renew_namesake);
-	while (atomic_load(&waits) == 0 && hwt_now() < give_up_ns) { /* unless a second is over too soon */
+	while (atomic_load(&waits) == 0 && patience_lasts(&patience, 0)) { /* unless a second is over too soon */
 		CHECK_CALL(hwt_store_stop(twin), 0);
 		put_namesake(1);
 		rc = hwt_store_start(twin);

@@ -334,8 +334,7 @@ TEST(the_last_event_of_a_debounce_by_sql_is_never_dropped)
 	}
 	for (int i = 0; i < 3; i++)
 		pthread_join(threads[i], NULL);
-	while (query("select count(*) from %s_timeout", world.schema) > 0)
-		sleep_ms(1);
+	WAIT_FOR(query("select count(*) from %s_timeout", world.schema) == 0);
 	for (int i = 0; i < 3; i++)
 		CHECK_INT(atomic_load(&last_event[i]), ==, EVENTS);
 }
@@ -418,8 +417,7 @@ TEST(the_holder_computes_the_first_time_of_a_cron_line)
 	CHECK_CALL(hwt_store_start(store), 0);
 	CHECK(wait_store_state(store, wrong, HWT_STORE_FAILED));
 	CHECK(strstr(info_of(store, wrong).error, "minute") != NULL);
-	while (info_of(store, id).due_us == 0)
-		sleep_ms(1);
+	WAIT_FOR(info_of(store, id).due_us != 0);
 	CHECK_CALL(hwt_store_next_time("30 8 * * *", NULL, INT64_C(4102477200000000), &first_us, NULL, 0), 0);
 	CHECK_INT(info_of(store, id).due_us, ==, first_us);
 	CHECK_INT(info_of(store, id).attempt, ==, 0);
@@ -472,8 +470,7 @@ TEST(many_rows_of_a_transaction_notify_a_few_times)
 	}
 	CHECK_INT(count, ==, 5);
 	CHECK_INT(constant, ==, 1);
-	while (query("select count(*) from %s_timeout", world.schema) != 1)
-		sleep_ms(1);
+	WAIT_FOR(query("select count(*) from %s_timeout", world.schema) == 1);
 }
 
 /* The number of rules of all shards together. */
@@ -499,8 +496,7 @@ TEST(what_is_paused_by_sql_is_not_begun_until_it_is_resumed)
 		CHECK_INT(info_of(store, id).state, ==, HWT_STORE_PENDING);
 		SAYS("", call, conn, "resume", "%s", what[i]);
 		CHECK(wait_gone(store, id));
-		while (query("select count(*) from %s_timeout", world.schema) > 0)
-			sleep_ms(1);
+		WAIT_FOR(query("select count(*) from %s_timeout", world.schema) == 0);
 	}
 	CHECK_INT(query("select count(*) from %s_group", world.schema), ==, 0);
 }
