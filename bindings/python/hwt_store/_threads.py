@@ -20,6 +20,8 @@ from ._pages import Pages
 from ._run import Run
 from ._values import ANY, Default, Group, IfExists, Info, KindInfo, Outcome, Put, State, Stats
 
+JOIN_S = 0.1  # between two looks at which workers are left
+
 
 class ThreadStore(Base[Callable[[Run], Any]]):
 	"""
@@ -49,6 +51,7 @@ class ThreadStore(Base[Callable[[Run], Any]]):
 		self._running = False
 		self._stopping = False
 		self._workers: Set[threading.Thread] = set()
+		self._starts = threading.Lock()  # with it each of _workers has been started
 		self._fd = -1
 
 	def _after_fork(self) -> None:
@@ -122,20 +125,35 @@ class ThreadStore(Base[Callable[[Run], Any]]):
 		self._stopping = True
 		until = None if stop_within is None else time.monotonic() + stop_within
 		while not self._calls.try_stop():
-			for thread in list(self._workers):
-				thread.join(None if until is None else max(0.0, until - time.monotonic()))
-			if until is not None and time.monotonic() >= until:
+			left = None if until is None else until - time.monotonic()
+			if left is not None and left <= 0:
 				log.warning("tasks still run: other processes may begin what they run, too")
 				self._calls.abandon()
 				return
+			self._join_one(JOIN_S if left is None else min(JOIN_S, left))
 			time.sleep(0.001)
-		for thread in list(self._workers):
-			thread.join()
+		while self._join_one(JOIN_S):
+			pass
 
-	def _start_worker(self) -> None:
+	def _join_one(self, seconds: float) -> bool:
+		"""Waits for a worker, briefly: a timeout may take that worker out of the set. False: none is alive."""
+		with self._starts:
+			alive = [thread for thread in self._workers if thread.is_alive()]
+		if alive:
+			alive[0].join(seconds)
+		return bool(alive)
+
+	def _start_worker(self, replaced: Optional[threading.Thread] = None) -> None:
 		thread = threading.Thread(target=self._work, name="hwt_store worker", daemon=True)
-		self._workers.add(thread)
-		thread.start()
+		with self._starts:
+			if replaced is not None:
+				self._workers.discard(replaced)
+			self._workers.add(thread)
+			try:
+				thread.start()
+			except BaseException:
+				self._workers.discard(thread)
+				raise
 
 	def _work(self) -> None:
 		poll = select.poll()
@@ -178,8 +196,7 @@ class ThreadStore(Base[Callable[[Run], Any]]):
 	def _time_out(self, run: Run, thread: threading.Thread) -> None:
 		"""The thread goes on, and leaves when its task returns; another one is what the store has in its place."""
 		if self._calls.end(run, TIMED_OUT) and thread in self._workers:
-			self._workers.discard(thread)
-			self._start_worker()
+			self._start_worker(thread)
 
 	# Timeouts.
 

@@ -1,0 +1,43 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""No memory, no thread, a stop before a timeout: nothing waits for ever, and each run ends."""
+
+import asyncio
+import threading
+from typing import Any, List
+
+import pytest
+from conftest import PATIENCE_S, World
+
+from hwt_store import Error, Run, State, _run
+
+
+def test_a_stop_before_the_timeout_of_a_hung_task_lets_run_return(world: World) -> None:
+	go_on = threading.Event()
+	with world.open_threads(threads=1) as store:
+
+		@store.kind("a", timeout=0.3, max_attempts=1)
+		def task(run: Run) -> None:
+			store.stop()
+			go_on.wait()
+
+		store.put("a")
+		thread = threading.Thread(target=store.run, kwargs={"signals": False}, daemon=True)
+		thread.start()
+		thread.join(PATIENCE_S)
+		hung = thread.is_alive()
+		go_on.set()
+		thread.join()
+		assert not hung
+
+
+def test_a_worker_that_cannot_start_is_not_joined(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+	def refuse(_: threading.Thread) -> None:
+		raise MemoryError
+
+	with world.open_threads() as store:
+		store.kind("a")(print)
+		with monkeypatch.context() as patch:
+			patch.setattr(threading.Thread, "start", refuse)
+			with pytest.raises(MemoryError):
+				store.run()
+		assert not store._workers
