@@ -41,3 +41,24 @@ def test_a_worker_that_cannot_start_is_not_joined(world: World, monkeypatch: pyt
 			with pytest.raises(MemoryError):
 				store.run()
 		assert not store._workers
+
+
+@pytest.mark.parametrize("place", ["submit", "put"])
+def test_after_a_put_that_finds_no_memory_the_next_is_put(
+	world: World, monkeypatch: pytest.MonkeyPatch, place: str
+) -> None:
+	def refuse(*_: Any) -> None:
+		raise MemoryError
+
+	async def main() -> None:
+		async with world.open() as store:
+			with monkeypatch.context() as patch:
+				if place == "submit":
+					patch.setattr(store._pool, "submit", refuse)
+				else:
+					patch.setattr(store._puts, "_put_some", refuse)
+				with pytest.raises(MemoryError):
+					await asyncio.wait_for(store.put("a"), PATIENCE_S)
+			assert await asyncio.wait_for(store.put("a"), PATIENCE_S)
+
+	asyncio.run(main())
