@@ -108,9 +108,13 @@ class Run:
 
 	def _end(self, why: Optional[str]) -> Optional[int]:
 		"""What hwt_store_end returns, which frees it; with why it has failed. None: it had ended. Calls.end calls this."""
+		try:
+			words = c_text(why) if why is not None else b""
+		except MemoryError:  # the end is sent all the same
+			words = b"no memory for the text of the error"
 		with self._lock:
 			c, self._c = self._c, None
 			if c is None:
 				return None
-			answer = self._answer if why is None else lib.hwt_store_fail(c, c_text(why))
+			answer = self._answer if why is None else lib.hwt_store_fail(c, words)
 		return int(lib.hwt_store_end(c, answer))

@@ -62,3 +62,21 @@ def test_after_a_put_that_finds_no_memory_the_next_is_put(
 			assert await asyncio.wait_for(store.put("a"), PATIENCE_S)
 
 	asyncio.run(main())
+
+
+def test_a_run_ends_without_memory_for_its_error(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+	def refuse(_: str) -> bytes:
+		raise MemoryError
+
+	with world.open_threads(threads=1) as store:
+
+		@store.kind("a", max_attempts=1)
+		def task(run: Run) -> None:
+			store.stop()
+			monkeypatch.setattr(_run, "c_text", refuse)
+			raise ValueError
+
+		id = store.put("a")
+		store.run(stop_within=PATIENCE_S)
+		info = store.get(id)
+		assert info is not None and info.state is State.FAILED
