@@ -5,6 +5,7 @@ import asyncio
 import errno
 import functools
 import inspect
+import logging
 import signal
 import threading
 from concurrent.futures import ThreadPoolExecutor
@@ -12,8 +13,8 @@ from datetime import datetime
 from typing import Any, AsyncIterator, Awaitable, Callable, Collection, Iterable, List, Optional, Set, TypeVar, Union
 
 from ._base import Base
-from ._calls import TIMED_OUT
-from ._lib import Span
+from ._calls import TIMED_OUT, say
+from ._lib import Error, Span
 from ._pages import Pages
 from ._puts import Puts
 from ._run import Run
@@ -110,7 +111,7 @@ class Store(Base[Callable[[Run], Awaitable[Any]]]):
 		begin = loop.run_in_executor(self._pool, self._calls.begin)
 		try:
 			self._fd = await asyncio.shield(begin)
-			loop.add_reader(self._fd, self._pull)
+			self._watch()
 			await self._stopped
 			await self._halt(stop_within)
 		except BaseException:
@@ -162,10 +163,20 @@ class Store(Base[Callable[[Run], Awaitable[Any]]]):
 			self._loop.remove_reader(self._fd)
 			self._fd = -1
 
+	def _watch(self) -> None:
+		if self._fd >= 0 and self._loop is not None:
+			self._loop.add_reader(self._fd, self._pull)
+
 	def _pull(self) -> None:
 		assert self._loop is not None
 		while True:
-			got = self._calls.next()
+			try:
+				got = self._calls.next()
+			except Error as error:  # no memory
+				say(logging.ERROR, "no run is begun for a second", error=error)
+				self._loop.remove_reader(self._fd)
+				self._loop.call_later(1, self._watch)
+				return
 			if not isinstance(got, Run):
 				if got == errno.ECANCELED:
 					self._forget_fd()

@@ -80,3 +80,27 @@ def test_a_run_ends_without_memory_for_its_error(world: World, monkeypatch: pyte
 		store.run(stop_within=PATIENCE_S)
 		info = store.get(id)
 		assert info is not None and info.state is State.FAILED
+
+
+def test_without_memory_the_loop_looks_again_after_a_second(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+	async def main() -> None:
+		refused: List[float] = []
+		async with world.open() as store:
+			now, take = asyncio.get_running_loop().time, store._calls.next
+
+			def take_or_refuse() -> Any:
+				if not refused or now() < refused[0] + 0.5:
+					refused.append(now())
+					raise Error(12, "no memory")
+				return take()
+
+			@store.kind("a")
+			async def task(run: Run) -> None:
+				store.stop()
+
+			monkeypatch.setattr(store._calls, "next", take_or_refuse)
+			await store.put("a")
+			await store.run()
+			assert len(refused) == 1
+
+	asyncio.run(main())
