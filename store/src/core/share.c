@@ -199,8 +199,8 @@ void hwts_share_take_again(hwt_store *store)
 	if (hwts_phase(store) != HWTS_STARTED)
 		share->skipped_count = 0;
 	hwts_unlock(store);
-	if (share->skipped_count > 0)
-		(void)take_all(store, share->skipped, &share->skipped_count); /* the next renewal comes to it */
+	if (share->skipped_count > 0 && take_all(store, share->skipped, &share->skipped_count) != 0)
+		share->skipped_count = 0; /* the next renewal says again what is to be taken */
 }
 
 /*
@@ -266,7 +266,7 @@ static int act(hwt_store *store, struct hwts_renewal *renewal, int64_t *left_us)
 		rc = hwts_rows_give(hwts_conn(store, HWTS_CONTROL), strays, stray_count);
 	if (rc == 0 && count > 0)
 		rc = take_all(store, take, &count);
-	store->share->skipped_count = count;
+	store->share->skipped_count = rc == 0 ? count : 0;
 	return rc;
 }
 
@@ -344,14 +344,17 @@ int hwts_share_look(hwt_store *store, int64_t *next_ns)
 	int64_t left_us = HWTS_NEVER;
 	int rc;
 
+	store->share->skipped_count = 0; /* it was this lease's and this name's */
 	judge(store, renewal);
 	rc = renew(store, renewal);
 	if (rc == 0 && !renewal->renewed) /* joined again: once more, with nothing held */
 		rc = renew(store, renewal);
-	/* The lease is renewed, whatever becomes of shards. */
-	if (rc == 0 && act(store, renewal, &left_us) != 0)
-		hwts_warn(store, "shards: %s", hwts_fail_text());
 	*next_ns = hwt_now() + period_ns(store);
+	/* The lease is renewed, whatever becomes of shards.  A take may have waited long: the next renewal is not late. */
+	if (rc == 0 && act(store, renewal, &left_us) != 0) {
+		hwts_warn(store, "shards: %s", hwts_fail_text());
+		*next_ns = HWTS_MIN(*next_ns, hwt_now() + TAKE_AGAIN_NS);
+	}
 	if (left_us < lease_ns(store) / 1000)
 		*next_ns = HWTS_MIN(*next_ns, hwt_now() + left_us * 1000 + HWT_MS(20));
 	return rc;
