@@ -91,7 +91,7 @@ static const char HOME[] =
     "pg_has_role(r.oid, 'member')"
     " and has_schema_privilege(r.oid, n.oid, 'create') and n.nspname !~ '[''$]' and r.rolname !~ '[''$]',"
     " to_regclass('@_timeouts') is null or to_regclass('@_kinds') is null,"
-    " exists (select 1 from pg_language l where l.lanname = 'plpgsql')"
+    " n.nspname !~ '[''$]' and exists (select 1 from pg_language l where l.lanname = 'plpgsql')"
     " from pg_class c, pg_namespace n, pg_roles r"
     " where c.oid = to_regclass('@_meta')::oid and n.oid = c.relnamespace and r.oid = c.relowner";
 
