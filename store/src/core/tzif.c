@@ -250,6 +250,8 @@ int hwts_tz_read(struct hwts_tz *tz, const unsigned char *data, size_t len)
 	size_t left;
 
 	*tz = (struct hwts_tz){ .wide = 4 };
+	if (len == 0 || data[0] == '\0')
+		return damaged("it is empty"); /* as a power failure leaves it */
 	if (len < 4 || memcmp(data, "TZif", 4) != 0)
 		return hwts_fail(EINVAL, "the zone's file is none of the tz database");
 	if (!read_head(at, len, tz->wide, &block))
