@@ -77,7 +77,7 @@ TEST(nothing_is_begun_ahead_of_runs_of_which_nobody_knows_how_long_they_take)
 
 #define FEW (THREADS + 4)
 
-/* All begun, and they stay so; THREADS of them have started. */
+/* All begun, and they stay so; THREADS of them have started, and the replies to the begins of the others are here. */
 static void put_few(hwt_store *store, const hwt_store_spec *spec, int64_t *ids)
 {
 	BEGIN_AHEAD(store);
@@ -85,6 +85,7 @@ static void put_few(hwt_store *store, const hwt_store_spec *spec, int64_t *ids)
 		ids[i] = put_spec(store, spec);
 	WAIT_FOR(count_begun() == FEW);
 	CHECK(wait_count(&started, 30 + THREADS));
+	WAIT_FOR(LOCKED(store, hwts_queued(store, NULL)) == FEW - THREADS);
 }
 
 /* Lets the store give back rows that await a thread. */
@@ -326,6 +327,8 @@ TEST(what_was_begun_ahead_of_runs_that_last_is_given_back)
 
 	put_rows(store, ids);
 	CHECK(wait_count(&started, 30 + THREADS));
+	/* Not before the others are begun: the return of those shows how long runs take, and none is begun after it. */
+	WAIT_FOR(LOCKED(store, store->kinds->queue.run_ns) > HWT_MS(80));
 	WAIT_FOR(count_begun() == THREADS);
 	for (unsigned i = 0; i < ROWS; i++)
 		cancelled += hwt_store_cancel(other, ids[i]) == 0;
@@ -347,9 +350,10 @@ static void hold_begin(const char *where)
 		sleep_ms(1);
 }
 
-/* All threads are busy, and the next begin is held once it is committed. */
+/* All threads are busy, and the next begin, however long the runs have taken, is held once it is committed. */
 static void hold_next(hwt_store *store)
 {
+	BEGIN_AHEAD(store);
 	for (unsigned i = 0; i < THREADS; i++) {
 		put(store, "a", 0);
 		CHECK(wait_count(&started, 31 + i));
