@@ -187,6 +187,12 @@ TEST(processes_are_the_living_ones_that_run_it)
 	CHECK_INT(kind_of(first, "k0").processes, ==, 0);
 	CHECK_CALL(hwt_store_stop(first), 0);
 	CHECK_INT(kind_of(first, "k10").processes, ==, 1);
+	/* A copy of what is left, which no thread renews: the second looks as soon as the first has gone. */
+	(void)query("insert into %s_member (name, incarnation, until_us, kinds) select 'copy', 7, until_us, kinds from"
+		    " %s_member where until_us > 0",
+		    world.schema, world.schema);
+	CHECK_CALL(hwt_store_stop(second), 0);
+	CHECK_INT(kind_of(first, "k10").processes, ==, 1);
 	(void)query("update %s_member set until_us = 0", world.schema);
 	CHECK_INT(kind_of(first, "k10").processes, ==, 0);
 }

@@ -338,6 +338,7 @@ TEST(what_has_replaced_another_has_its_own_priority)
 	due.shard = hwts_shard_of(&store->kinds->row, due.id);
 	CHECK_CALL(hwt_store_resume(store, "a", "g"), 0);
 	wait_window(store, 0);
+	(void)settled_stats(store); /* the begin has come back */
 	CHECK_CALL(hwt_store_pause(store, "a", "g"), 0);
 	(void)query("update %s_timeout set due_us = 1", world.schema);
 	CHECK(!LOCKED(store, hwts_window_rescue(store, &due)));
