@@ -11,14 +11,16 @@
 
 #define AHEAD (1LL << 40)
 
-/* As a crash does. */
+/* As a crash does.  A store makes new ones meanwhile, so it waits for the end of those of before. */
 static void break_connections(void)
 {
+	int64_t until_us = query("select (extract(epoch from clock_timestamp()) * 1000000)::bigint");
+
 	(void)query("select pg_terminate_backend(pid) from pg_stat_activity"
 		    " where backend_type = 'client backend' and pid <> pg_backend_pid()");
-	while (query("select count(*) from pg_stat_activity where backend_type = 'client backend'"
-		     " and pid <> pg_backend_pid()") > 0)
-		sleep_ms(1);
+	WAIT_FOR(query("select count(*) from pg_stat_activity where backend_type = 'client backend'"
+		       " and pid <> pg_backend_pid() and extract(epoch from backend_start) * 1000000 < %lld",
+		       (long long)until_us) == 0);
 }
 
 static void forget_kinds(void)
