@@ -195,7 +195,8 @@ TEST(what_is_put_while_a_look_goes_with_a_renewal_is_not_passed_over)
 /* This process's estimate of the clock is wrong, so the look before set marks for another time. */
 static void look_at_a_wrong_time(hwt_store *store, int64_t wrong_ns)
 {
-	int64_t give_up_ns = hwt_now() + PATIENCE_NS, right_ns, mark_us = 0, horizon_us = store->kinds->row.horizon_us;
+	struct patience patience = PATIENCE("the clock is corrected");
+	int64_t right_ns, mark_us = 0, horizon_us = store->kinds->row.horizon_us;
 	bool corrected = false;
 
 	pthread_mutex_lock(&store->lock);
@@ -205,7 +206,7 @@ static void look_at_a_wrong_time(hwt_store *store, int64_t wrong_ns)
 		shard->mark_due_us = now_us(); /* as if the look before were old */
 	pthread_mutex_unlock(&store->lock);
 	look_now(store);
-	for (; !corrected && hwt_now() < give_up_ns; sleep_ms(1)) {
+	while (!corrected && patience_lasts(&patience, HWT_MS(1))) {
 		int64_t off_ns;
 
 		pthread_mutex_lock(&store->lock);
@@ -286,8 +287,7 @@ TEST(a_renewal_of_an_idle_process_waits_for_its_row)
 	CHECK(user_sql(locker, "begin; update %s_member set until_us = until_us", world.schema));
 	before = atomic_load(&renewals);
 	look_now(store);
-	while (query("select count(*) from pg_locks where not granted") == 0)
-		sleep_ms(1);
+	WAIT_FOR(query("select count(*) from pg_locks where not granted") != 0);
 	sleep_ms(500);
 	CHECK(user_sql(locker, "commit"));
 	CHECK(wait_count(&renewals, before + 1));

@@ -174,7 +174,7 @@ static void look_at(hwt_store *store, const struct course *course, const char *k
 
 TEST(each_answer_ends_its_run_as_it_says)
 {
-	int64_t due_us, give_up_ns;
+	int64_t due_us;
 	uint64_t done = 0, failed = 0;
 
 	fresh_world();
@@ -186,9 +186,7 @@ TEST(each_answer_ends_its_run_as_it_says)
 	put_courses(store, due_us);
 	CHECK_CALL(hwt_store_start(store), 0);
 	for (unsigned i = 0; i < MODES * CASES; i++) {
-		for (give_up_ns = hwt_now() + PATIENCE_NS;
-		     atomic_load(&courses[i].runs) < strlen(courses[i].is->attempts) && hwt_now() < give_up_ns;)
-			sleep_ms(1);
+		CHECK(wait_count(&courses[i].runs, (unsigned)strlen(courses[i].is->attempts)));
 		done += courses[i].is->state == 0 || (courses[i].is->period_s && strspn(courses[i].is->answers, "a0") ==
 										     strlen(courses[i].is->answers));
 		failed += courses[i].is->state == HWT_STORE_FAILED;

@@ -493,6 +493,7 @@ TEST(a_full_disk_is_told_and_changes_nothing)
 {
 	char folder[160], server[192];
 	const char *host;
+	int rc;
 
 	fresh_world();
 	host = world.sqlite ? NULL : strstr(world.url, "host=/");
@@ -510,10 +511,8 @@ TEST(a_full_disk_is_told_and_changes_nothing)
 		fill_tablespace(folder);
 	}
 	/* The server closes its files once its processes have ended. */
-	for (int64_t give_up_ns = hwt_now() + PATIENCE_NS; umount(folder) != 0;) {
-		REQUIRE(errno == EBUSY && hwt_now() < give_up_ns);
-		sleep_ms(10);
-	}
+	WAIT_FOR((rc = umount(folder)) == 0 || errno != EBUSY);
+	REQUIRE(rc == 0);
 }
 
 #ifdef HWT_STORE_POSTGRES

@@ -179,7 +179,8 @@ TEST(a_cancelled_one_does_not_run)
 {
 	CLOSING hwt_store *store = simple_store(count_run, NULL, true);
 	hwt_store_spec specs[50];
-	int64_t ids[50], until_ns = hwt_now() + PATIENCE_NS, cancelled = 0;
+	struct patience patience = PATIENCE("no look or news meets the cancels");
+	int64_t ids[50], cancelled = 0;
 	bool left;
 
 	for (int i = 0; i < 50; i++)
@@ -197,7 +198,7 @@ TEST(a_cancelled_one_does_not_run)
 			begin_in_vain(store, ids[i]);
 		atomic_store(&hwts_test_at, NULL);
 		CHECK_INT(atomic_load(&ran), ==, 0);
-	} while (left && hwt_now() < until_ns);
+	} while (left && patience_lasts(&patience, 0));
 	CHECK(!left);
 	CHECK_INT(stats_of_store(store).cancelled, ==, cancelled);
 	CHECK_CALL(hwt_store_cancel(store, 0), ENOENT);

@@ -117,8 +117,7 @@ static void *make_kinds(void *arg)
 
 	CHECK_INT(maker->store->engine->connect(maker->store->db, HWTS_CALL, &conn), ==, 0);
 	atomic_fetch_add(&makers_ready, 1);
-	while (atomic_load(&makers_ready) < MAKERS)
-		sleep_ns(HWT_US(50));
+	CHECK(wait_count(&makers_ready, MAKERS));
 	for (unsigned i = 0; i < MADE; i++) {
 		(void)snprintf(name, sizeof(name), "same %u", i);
 		PATIENTLY(rc, hwts_rows_kind(conn, name, &make, &out));
@@ -197,7 +196,7 @@ TEST(a_connection_that_the_server_closed_while_it_was_idle_spoils_no_call)
 	put(store, "a", HWT_S(1000));
 	fd = (struct pollfd){ .fd = PQsocket(pg_conn(store->pool->idle)->handle), .events = POLLRDHUP };
 	(void)query("select pg_terminate_backend(%d)", PQbackendPID(pg_conn(store->pool->idle)->handle));
-	CHECK_INT(poll(&fd, 1, (int)(PATIENCE_NS / 1000000)), ==, 1);
+	WAIT_FOR(poll(&fd, 1, 0) == 1);
 	put(store, "a", HWT_S(1000));
 }
 #endif
@@ -226,7 +225,6 @@ TEST(a_store_leaves_no_descriptor_open_and_none_to_other_programs)
 {
 	unsigned before = 0, after, inherited_before, inherited;
 	int fd = -1;
-	int64_t give_up_ns = hwt_now() + PATIENCE_NS;
 
 	fresh_world();
 	for (int round = 0; round < 2; round++) { /* in the first one the libraries settle */
@@ -237,10 +235,8 @@ TEST(a_store_leaves_no_descriptor_open_and_none_to_other_programs)
 		CHECK_CALL(hwt_store_fd(store, &fd), 0);
 		CHECK(wait_gone(store, put(store, "a", 0)));
 		/* libpq says of a socket that it is not inherited after it has made it. */
-		do
-			CHECK_INT(descriptors(&inherited), >, before);
-		while (inherited != inherited_before && hwt_now() < give_up_ns);
-		CHECK_INT(inherited, ==, inherited_before);
+		WAIT_FOR((after = descriptors(&inherited), inherited == inherited_before));
+		CHECK_INT(after, >, before);
 		CHECK_CALL(hwt_store_stop(store), 0);
 		CHECK_CALL(hwt_store_start(store), 0);
 	}
@@ -309,13 +305,12 @@ static void note_news(void *ctx, const struct hwts_due *due)
 /* Reads news until that of the timeout 99, which is the last. */
 static void read_news(hwt_store *store, struct hwts_conn *conn, struct heard *heard)
 {
-	int64_t again_ns, give_up_ns = hwt_now() + PATIENCE_NS;
+	struct patience patience = PATIENCE("the last news is read");
+	int64_t again_ns;
 
 	*heard = (struct heard){ .end = false };
-	while (!heard->end && hwt_now() < give_up_ns) {
+	while (!heard->end && patience_lasts(&patience, HWT_US(100)))
 		CHECK_INT(store->engine->news(conn, true, note_news, heard, &again_ns), ==, 0);
-		sleep_ns(HWT_US(100));
-	}
 	CHECK(heard->end);
 }
 

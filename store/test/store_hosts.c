@@ -190,14 +190,14 @@ static bool put_and_meet(hwt_store *store)
 TEST(a_call_does_not_wait_for_a_server_that_was_replaced)
 {
 	NEEDS_POSTGRES();
-	int64_t give_up_ns = hwt_now() + PATIENCE_NS;
+	struct patience patience = PATIENCE("a put waits for ever");
 	CLOSING hwt_store *store = fresh_store();
 	USER *locker = connect_user();
 	bool in_time = false;
 
 	put(store, "a", HWT_S(3600));
 	CHECK(user_sql(locker, "begin; lock table %s_timeout", world.schema));
-	while (!in_time && atomic_load(&waits_in_vain) <= 1 && hwt_now() < give_up_ns)
+	while (!in_time && atomic_load(&waits_in_vain) <= 1 && patience_lasts(&patience, 0))
 		in_time = put_and_meet(store);
 	CHECK(in_time);
 	CHECK_INT(atomic_load(&waits_in_vain), <=, 1); /* one may have begun a moment before */

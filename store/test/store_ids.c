@@ -226,9 +226,9 @@ static int put_until_dry(hwt_store *store, void *connection, int most)
 
 TEST(without_numbers_in_hand_a_put_on_a_connection_is_refused_and_changes_nothing)
 {
-	int64_t give_up_ns = hwt_now() + PATIENCE_NS;
+	struct patience patience = PATIENCE("numbers enough are in hand");
 	CLOSING hwt_store *store = fresh_store();
-	int count, more = 0;
+	int count, next = 0, more = 0;
 
 	put(store, "a", HWT_S(600));
 	USER *connection = connect_user();
@@ -236,10 +236,9 @@ TEST(without_numbers_in_hand_a_put_on_a_connection_is_refused_and_changes_nothin
 	CHECK_INT(count, >=, 60); /* always in hand */
 	CHECK(world.sqlite ? count < 5000 : count == 5000);
 	/* They are drawn meanwhile, ever more: in the end there are enough. */
-	for (int next = 0; next < 5000 && hwt_now() < give_up_ns; more += next) {
-		sleep_ms(1);
+	for (; next < 5000 && patience_lasts(&patience, HWT_MS(1)); more += next)
 		next = put_until_dry(store, connection, 5000);
-	}
+	CHECK_INT(next, ==, 5000);
 	CHECK_INT(query("select count(*) from %s_timeout", world.schema), ==, 1 + count + more);
 }
 

@@ -25,6 +25,19 @@ static inline void url_of_role(char url[TEXT_MAX], const char *role)
  * Connections of a user, and statements on them
  */
 
+#ifdef HWT_STORE_SQLITE
+/* Of a user's connection that has found the file locked for the nth time. */
+static inline int wait_for_file(void *ctx, int n)
+{
+	static _Thread_local struct patience patience;
+
+	(void)ctx;
+	if (n == 0)
+		patience = PATIENT("a user has the file");
+	return patience_lasts(&patience, HWT_MS(1));
+}
+#endif
+
 static inline void *connect_user(void)
 {
 #ifdef HWT_STORE_SQLITE
@@ -32,7 +45,7 @@ static inline void *connect_user(void)
 		sqlite3 *db = NULL;
 
 		REQUIRE(sqlite3_open(world.url + strlen("sqlite:"), &db) == SQLITE_OK);
-		sqlite3_busy_timeout(db, (int)(PATIENCE_NS / HWT_MS(1)));
+		sqlite3_busy_handler(db, wait_for_file, NULL);
 		return db;
 	}
 #endif
