@@ -350,7 +350,7 @@ int hwts_share_look(hwt_store *store, int64_t *next_ns)
 	if (rc == 0 && !renewal->renewed) /* joined again: once more, with nothing held */
 		rc = renew(store, renewal);
 	*next_ns = hwt_now() + period_ns(store);
-	/* The lease is renewed, whatever becomes of shards.  A take may have waited long: the next renewal comes soon. */
+	/* The lease is renewed, whatever becomes of shards.  A take may have waited long: the next renewal is soon. */
 	if (rc == 0 && act(store, renewal, &left_us) != 0) {
 		hwts_warn(store, "shards: %s", hwts_fail_text());
 		*next_ns = HWTS_MIN(*next_ns, hwt_now() + TAKE_AGAIN_NS);
