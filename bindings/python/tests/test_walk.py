@@ -2,7 +2,7 @@
 """
 A random walk over the API, in both flavours, beside workers that are killed, stopped, and fork: against a model.
 
-HWT_WALK_S seconds on each engine (5) from HWT_SEED (17).
+HWT_WALK_S seconds on each engine from HWT_SEED (17).
 """
 
 import asyncio
@@ -192,9 +192,12 @@ class Walk:
 		# All that is left comes now, and runs.
 		for kind in ("w", "raise"):
 			await self.call("reschedule_all", kind, states=[State.PENDING])
-		waiting = [State.PENDING, State.RUNNING]
-		wait_until(lambda: not any(list(self.on_threads.each(kind, states=waiting)) for kind in ("w", "raise")))
-		failed = {info.id: info.error for kind in ("w", "raise") for info in self.on_threads.each(kind)}
+		# A list by states may miss a row that goes from one to the other meanwhile; one of all states does not.
+		def left() -> List[Any]:
+			return [info for kind in ("w", "raise") for info in self.on_threads.each(kind)]
+
+		wait_until(lambda: all(info.state == State.FAILED for info in left()))
+		failed = {info.id: info.error for info in left()}
 		said = self.log.read_text()
 		done = {int(id) for id in re.findall(r"^done (\d+)$", said, re.MULTILINE)}
 		for id, size in self.after.items():
@@ -217,7 +220,8 @@ class Walk:
 		await self.on_loop.close()
 
 
+@pytest.mark.skipif("HWT_WALK_S" not in os.environ, reason="the walk is make nightly's: HWT_WALK_S=60 says how long")
 def test_a_random_walk_finds_what_the_model_says(world: World) -> None:
 	seed = int(os.environ.get("HWT_SEED") or 17)
 	print(f"HWT_SEED={seed}")
-	asyncio.run(Walk(world, seed).walk(float(os.environ.get("HWT_WALK_S") or 5)))
+	asyncio.run(Walk(world, seed).walk(float(os.environ["HWT_WALK_S"])))
