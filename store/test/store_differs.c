@@ -246,7 +246,7 @@ static void make_move(struct side *side, const struct move *move, struct result 
 
 static struct {
 	uint64_t scripts, statements, waits, failures;
-	unsigned with[HWTS_SQLS], without[HWTS_SQLS]; /* rows, or for want of them what was changed */
+	unsigned with[HWTS_SQLS], without[HWTS_SQLS]; /* rows answered; where none are, rows changed */
 } counts;
 
 /* A look of SQLite tells of what lies beyond the mark, or is overdue, and runs under no epoch that is held. */
