@@ -188,6 +188,7 @@ static const char *const FUNCTIONS[] = {
 	"",
 	"create or replace function `ruled(kind_id int) returns void language plpgsql as $hwt$",
 	"begin",
+	"  set constraints `raise deferred;",
 	"  update `kind k set removed = null where k.id = kind_id and k.removed is not null;",
 	"  perform set_config('@.rules'::text, 'later'::text, true);",
 	"end $hwt$;",

@@ -12,7 +12,7 @@
  * @_tell     As HWTS_SQL_TELL.  From the fifth row of a transaction on the text is always the same, and the server
  *            sends equal ones once.
  * @_raise    Pauses and limits raise the number of rules at the end of the transaction: until then they lock no row of
- *            a shard, on which begins would wait.
+ *            a shard, on which begins would wait.  So they make this trigger deferred again, for the transaction.
  * @_put      Each statement costs about as much as the row, so a plain put has two: the kind, and the row.  What is
  *            seldom given is looked at only if any of it is.  With a cron line due_us is 0 and base_us the time that
  *            the first one follows: the holder begins such a row at once, and files it at its first time; series.c.
