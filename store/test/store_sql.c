@@ -425,6 +425,31 @@ TEST(the_holder_computes_the_first_time_of_a_cron_line)
 	CHECK_INT(atomic_load(&ran), ==, 0);
 }
 
+/* The server takes more: abbreviations, rules, letters of either case. */
+TEST(sql_takes_the_zones_that_c_takes)
+{
+	SQL_WORLD(store, conn);
+	static const char zones[] =
+	    "UTC Etc/UTC GMT0 Etc/GMT+5 EST EST5EDT CET W-SU Europe/Berlin America/Port-au-Prince"
+	    " America/Argentina/Buenos_Aires Etc/GMT+25 EST5 PST PDT MSK FOO FOO+5 Z utc"
+	    " Europe/Berlin+5 europe/berlin EUROPE/BERLIN posix/UTC right/UTC localtime posixrules";
+	char before[64], zone[64];
+	int64_t at_us;
+	int taken = 0, len = 0;
+
+	(void)snprintf(before, sizeof(before), "%s", sql(conn, "show timezone"));
+	for (const char *at = zones; sscanf(at, "%63s%n", zone, &len) == 1; at += len) {
+		int rc = hwt_store_next_time("@daily", zone, now_us(), &at_us, NULL, 0);
+
+		(void)call(conn, "put", "'a', cron => '@daily', zone => '%s'", zone);
+		CHECK((rc == 0 ? answer[0] != '!' : strcmp(answer, "!22023 hint") == 0) ||
+		      (fprintf(stderr, "    %s: %d, %s\n", zone, rc, answer), false));
+		taken += rc == 0;
+	}
+	CHECK_INT(taken, >, 5);
+	SAYS(before, sql, conn, "show timezone");
+}
+
 /* What the zone needs is missing at first, or its processes have died: it does not run until its line says so. */
 TEST(a_cron_line_gets_its_first_time_though_that_fails_before)
 {

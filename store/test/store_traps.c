@@ -50,6 +50,7 @@ static const char *const CALLS[] = {
 	"select `put('a', cron => '?')",
 	"select `put('a', cron => '@daily', zone => '/')",
 	"select `put('a', cron => '@daily', zone => 'No/Such')",
+	"select `put('a', cron => '@daily', zone => 'FOO+5')",
 	"select `put('a', delay => '-1 s')",
 	"select `put('a', delay => '1 s', at => now())",
 	"select `put('a', at => 'infinity')",
