@@ -462,6 +462,33 @@ TEST(a_child_that_was_forked_is_refused)
 	CHECK_CALL(hwt_store_cancel(store, id), 0);
 }
 
+static int open_in_a_child(void)
+{
+	int status = -1;
+	pid_t pid = fork();
+
+	if (pid == 0) {
+		hwt_store_config config = store_config();
+		hwt_store *store = NULL;
+		char error[256] = "";
+		int rc = hwt_store_open(&store, world.url, &config, error, sizeof(error));
+
+		_exit(rc == 0 ? 0 : rc == EINVAL && store == NULL && strstr(error, "forked") ? 1 : 2);
+	}
+	REQUIRE(pid > 0 && waitpid(pid, &status, 0) == pid && WIFEXITED(status));
+	return WEXITSTATUS(status);
+}
+
+/* SQLite's mutexes, and its list of the locks of a process, are copied as they are. */
+TEST(a_child_opens_sqlite_if_no_store_was_open_at_the_fork)
+{
+	hwt_store *store = fresh_store();
+
+	CHECK_INT(open_in_a_child(), ==, on_sqlite() ? 1 : 0);
+	CHECK_CALL(hwt_store_close(store), 0);
+	CHECK_INT(open_in_a_child(), ==, 0);
+}
+
 static unsigned attempt_seen;
 static _Atomic uint64_t missed_seen;
 

@@ -16,7 +16,7 @@ What was put survives the death of every process. When a process dies, others ta
 seconds) and 2 more. A task runs at least once; give what it calls `run.id` as a token, and twice does no harm.
 
 `open` is for asyncio, `open_threads` for threads; both have the same methods, which Store describes. A store that was
-opened before a fork opens again in the child.
+opened before a fork opens again in the child on PostgreSQL; on SQLite its calls raise Invalid there.
 """
 
 from typing import Optional

@@ -317,11 +317,18 @@ def test_a_forked_child_opens_anew(world: World) -> None:
 			try:
 				theirs = store.put("a", "child", delay=3600)
 				status = 0 if theirs != mine and store.cancel(mine) else 2
+			except hwt_store.Invalid as error:
+				status = 3 if "forked" in str(error) else 4
 			finally:
 				os._exit(status)
-		assert os.waitpid(child, 0)[1] == 0
-		assert store.cancel(mine) is Outcome.NONE
-		assert [info.data for info in store.each("a")] == ["child"]
+		status = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+		if world.url.startswith("sqlite:"):  # whose mutexes and locks are copied as they are
+			assert status == 3
+			assert store.cancel(mine)
+		else:
+			assert status == 0
+			assert store.cancel(mine) is Outcome.NONE
+			assert [info.data for info in store.each("a")] == ["child"]
 
 
 NAMES = ["delay_ns", "due_us", "period_ns", "_ns", "_us", "schedule", "HWT_", "hwt_store_"]

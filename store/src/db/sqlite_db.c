@@ -9,6 +9,23 @@
 
 #define HALT_STEPS 10000 /* of SQLite's, and a look asks whether it is still of use */
 
+/*
+ * A fork copies SQLite's mutexes as other threads hold them, and its list of the locks of this process, of which the
+ * child has none: its open would hang, or its reads would lock nothing.
+ */
+static atomic_uint databases; /* that are open, also in the parent at the fork */
+static _Atomic pid_t owner;   /* of the last that was opened */
+
+static int refuse_after_fork(void)
+{
+	if (atomic_load_explicit(&databases, memory_order_relaxed) == 0 ||
+	    atomic_load_explicit(&owner, memory_order_relaxed) == getpid())
+		return 0;
+	return hwts_fail(EINVAL,
+			 "sqlite: the process was forked while a store on SQLite was open: close that before the fork,"
+			 " or start the child by exec");
+}
+
 static int open_db(const char *url, struct hwts_db **out)
 {
 	struct sqlite_db *db;
@@ -24,11 +41,17 @@ static int open_db(const char *url, struct hwts_db **out)
 		return hwts_fail(ENOTSUP, "sqlite: this library was built without threads");
 	if (sqlite3_libversion_number() < 3035000)
 		return hwts_fail(ENOTSUP, "sqlite: version %s is too old, 3.35 is needed", sqlite3_libversion());
+	rc = refuse_after_fork();
+	if (rc != 0)
+		return rc;
 	db = hwts_alloc(sizeof(*db));
 	if (!db)
 		return ENOMEM;
+	atomic_store_explicit(&owner, getpid(), memory_order_relaxed);
+	atomic_fetch_add_explicit(&databases, 1, memory_order_relaxed);
 	rc = hwts_sqlite_find_file(path, &db->path);
 	if (rc != 0) {
+		atomic_fetch_sub_explicit(&databases, 1, memory_order_relaxed);
 		free(db);
 		return rc;
 	}
@@ -49,6 +72,7 @@ static void close_db(struct hwts_db *base)
 	pthread_cond_destroy(&db->turned);
 	free(db->path);
 	free(db);
+	atomic_fetch_sub_explicit(&databases, 1, memory_order_relaxed);
 }
 
 static void close_handle(struct sqlite_conn *conn)
