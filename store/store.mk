@@ -62,8 +62,8 @@ $(STORE_CPP_TEST): store/test/store_cpp.cpp $(BUILD)/libhwt-store.so | $(BUILD)/
 		-Wl,--enable-new-dtags,-rpath,'$$ORIGIN/..' $(ALL_LDFLAGS)
 
 # On SQLite always, on PostgreSQL if its server is installed.
-# The contract holds on a partitioned table, too.
-PARTITIONED := basic replace replaced modes ids views groups which kinds
+# The contract holds on a partitioned table, too, where these statements differ; the gate has more.
+PARTITIONED = basic replaced views
 WITHOUT_DATABASE := $(BUILD)/test/store_cron $(BUILD)/test/store_turns
 # store_differs runs with make store-sim.
 GATE_TESTS = $(filter-out $(BUILD)/test/store_differs,$(STORE_TESTS))

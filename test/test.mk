@@ -96,9 +96,9 @@ BUILD_CHECKS ?= test/abi.sh test/examples.sh test/dlopen.sh test/lua.sh
 MORE_CHECKS = test/header.sh test/docs.sh test/hpp.sh test/bench.sh $(if $(STORE),store/test/languages.sh store/test/history.sh)
 
 # For a build beside others, TWINS=, SOURCE_CHECKS=, BUILD_CHECKS= and STORE= leave out what hangs on the compiler less than on
-# chance or not at all.  What draws numbers does a quarter of what the gate does.
+# chance or not at all.  What draws numbers does a sixteenth of what the gate does.
 check: all $(PROGRAMS) $(if $(BUILD_CHECKS),$(EXAMPLES) $(EXAMPLES_MORE)) $(STORE_TESTS) $(STORE_SIM) ## all tests but those of check-more; make check-store those of libhwt-store
-	$(if $(SAN),,HWT_SCALE=$${HWT_SCALE:-25}) CC='$(CC)' CXX='$(CXX)' SAN='$(SAN)' test/run.sh $(BUILD) $(filter $(LONG),$(RUNS) $(STORE_RUNS)) \
+	$(if $(SAN),,HWT_SCALE=$${HWT_SCALE:-6}) CC='$(CC)' CXX='$(CXX)' SAN='$(SAN)' test/run.sh $(BUILD) $(filter $(LONG),$(RUNS) $(STORE_RUNS)) \
 		$(filter-out $(LONG),$(RUNS) $(STORE_RUNS)) $(STORE_CHECKS) \
 		$(SOURCE_CHECKS) $(BUILD_CHECKS)
 

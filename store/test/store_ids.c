@@ -235,10 +235,12 @@ TEST(without_numbers_in_hand_a_put_on_a_connection_is_refused_and_changes_nothin
 	count = put_until_dry(store, connection, 5000);
 	CHECK_INT(count, >=, 60); /* always in hand */
 	CHECK(world.sqlite ? count < 5000 : count == 5000);
-	/* They are drawn meanwhile, ever more: in the end there are enough. */
-	for (; next < 5000 && patience_lasts(&patience, HWT_MS(1)); more += next)
-		next = put_until_dry(store, connection, 5000);
-	CHECK_INT(next, ==, 5000);
+	if (world.sqlite) {
+		/* They are drawn meanwhile, ever more: in the end there are enough. */
+		for (; next < 5000 && patience_lasts(&patience, HWT_MS(1)); more += next)
+			next = put_until_dry(store, connection, 5000);
+		CHECK_INT(next, ==, 5000);
+	}
 	CHECK_INT(query("select count(*) from %s_timeout", world.schema), ==, 1 + count + more);
 }
 
