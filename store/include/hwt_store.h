@@ -416,7 +416,8 @@ HWT_API int hwt_store_get_ex(hwt_store *store, const hwt_store_which *which, hwt
 
 /* Calls each(ctx, info) for the timeouts of a kind that have no group, or for those that which names, in order of due
  * time, until there are no more or it returns false.  states is a set, as in hwt_store_which.  It reads by pages, each
- * of one moment: what moves meanwhile may come twice or not at all.  No lock is held while each runs.
+ * of one moment: what moves to another time meanwhile may come out of order or twice, and not at all if that time is an
+ * earlier one.  No lock is held while each runs.
  * Returns  0; ENOENT: no such kind; EINVAL: states is 0 or has unknown bits; otherwise as hwt_store_get. */
 HWT_API int hwt_store_each(hwt_store *store, const char *kind, unsigned states,
 			   bool (*each)(void *ctx, const hwt_store_info *info), void *ctx);

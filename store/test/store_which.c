@@ -375,6 +375,46 @@ TEST(each_sees_a_group_or_a_kind_in_order_of_due_time)
 	CHECK_INT(seen.count, ==, 1);
 }
 
+struct moving {
+	hwt_store *store;
+	int64_t id;
+	size_t seen, others;
+};
+
+/* The first row of the list moves the other one to a later time than any. */
+static bool move_later(void *ctx, const hwt_store_info *info)
+{
+	struct moving *moving = ctx;
+
+	if (moving->others + moving->seen == 0)
+		CHECK_CALL(hwt_store_reschedule(moving->store, moving->id, HWT_S(7200)), 0);
+	moving->others += info->id != moving->id;
+	if (info->id != moving->id)
+		return true;
+	moving->seen++;
+	CHECK_INT(info->due_us, >, now_us() + 5400 * HWTS_S_US);
+	return true;
+}
+
+/* Its place was read before the move, and the row after the move: in the last part of a list, and in an earlier one. */
+TEST(each_sees_what_moves_to_a_later_time)
+{
+	CLOSING hwt_store *store = fresh_store();
+	struct moving moving = { .store = store };
+
+	put_n(store, "a", "g", 200);
+	moving.id = put_spec(store, &SPEC("a", HWT_S(3800), .group = "g"));
+	CHECK_CALL(hwt_store_each_ex(store, WHICH(.kind = "a", .group = "g", .all = true), move_later, &moving), 0);
+	CHECK_INT(moving.seen, ==, 1);
+	CHECK_INT(moving.others, ==, 200);
+	moving = (struct moving){ .store = store, .id = moving.id };
+	put_n(store, "a", "g", 3000);
+	CHECK_CALL(hwt_store_reschedule(store, moving.id, HWT_S(3800)), 0);
+	CHECK_CALL(hwt_store_each_ex(store, WHICH(.kind = "a", .group = "g", .all = true), move_later, &moving), 0);
+	CHECK_INT(moving.seen, ==, 1);
+	CHECK_INT(moving.others, ==, 3200);
+}
+
 TEST(each_reads_data_when_it_is_asked_for)
 {
 	CLOSING hwt_store *store = fresh_store();

@@ -328,7 +328,8 @@ class Store(Base[Callable[[Run], Awaitable[Any]]]):
 	) -> AsyncIterator[Info]:
 		"""
 		The timeouts of a kind, in order of their times: `async for info in store.each("expire"):`. It reads by pages, so
-		millions may be there, and what moves meanwhile may come twice or not at all. Raises NotFound: no such kind.
+		millions may be there, and what moves to another time meanwhile may come out of order or twice, and not at all if
+		that time is an earlier one. Raises NotFound: no such kind.
 		"""
 		pages = Pages(self._calls, kind, group, states, with_data)
 		try:

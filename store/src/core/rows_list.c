@@ -191,7 +191,14 @@ struct infos {
 	size_t n;
 };
 
-/* One that has moved since is met where it is now, or was. */
+/* A place of this row is still to be read: it has moved since its last place was read. */
+static bool comes_later(const struct hwts_list *list, const hwt_store_info *info)
+{
+	struct hwts_place place = { info->due_us, info->id };
+
+	return !list->read && by_place(&place, &list->last) > 0;
+}
+
 static int info_row(void *ctx, const struct hwts_value *row)
 {
 	struct infos *infos = ctx;
@@ -199,9 +206,10 @@ static int info_row(void *ctx, const struct hwts_value *row)
 	hwt_store_info info = { .size = 0 };
 
 	read_info(&info, row);
+	if (comes_later(infos->list, &info))
+		return 0;
 	for (size_t i = 0; i < infos->n; i++) {
-		if (places[i].id != info.id || places[i].due_us != info.due_us || infos->infos[i].id != 0 ||
-		    !(infos->list->states & 1u << info.state))
+		if (places[i].id != info.id || infos->infos[i].id != 0 || !(infos->list->states & 1u << info.state))
 			continue;
 		if (row[14].len > 0) {
 			info.data = hwts_alloc(row[14].len);
