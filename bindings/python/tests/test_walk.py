@@ -60,7 +60,7 @@ else:
 	store = hwt_store.open(sys.argv[1], **settings)
 	@store.kind("w", **kind)
 	async def task(run):
-		if run.data == "cancel" and random.random() < 0.3:
+		if run.data == "cancel" and random.random() < 0.3 / run.attempt:
 			[other.cancel() for other in store._tasks]
 		await asyncio.sleep(0)
 		told(run)
@@ -192,12 +192,16 @@ class Walk:
 		# All that is left comes now, and runs.
 		for kind in ("w", "raise"):
 			await self.call("reschedule_all", kind, states=[State.PENDING])
-		# A list by states may miss a row that goes from one to the other meanwhile; one of all states does not.
-		def left() -> List[Any]:
-			return [info for kind in ("w", "raise") for info in self.on_threads.each(kind)]
+		# A list by states may miss a row that goes from one to the other meanwhile; one of all states does not, as a run
+		# moves a row to later times only.
+		left: List[hwt_store.Info] = []
 
-		wait_until(lambda: all(info.state == State.FAILED for info in left()))
-		failed = {info.id: info.error for info in left()}
+		def nothing_waits() -> bool:
+			left[:] = [info for kind in ("w", "raise") for info in self.on_threads.each(kind)]
+			return all(info.state == State.FAILED for info in left)
+
+		wait_until(nothing_waits)
+		failed = {info.id: info.error for info in left}
 		said = self.log.read_text()
 		done = {int(id) for id in re.findall(r"^done (\d+)$", said, re.MULTILINE)}
 		for id, size in self.after.items():
