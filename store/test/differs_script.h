@@ -41,7 +41,7 @@ static const struct meaning {
 	MEANING(KIND_REMOVE, 1, "M"), MEANING(KIND_GROUPS, 0, "M"), MEANING(KIND_RULES, 0, "M"),
 	MEANING(JOIN, 1, "NrWlr"), MEANING(NAMESAKE, 3, "N"), MEANING(LEAVE, 0, "Nr"), MEANING(BURY, 0, ""),
 	MEANING(CALL, 0, ""), MEANING(RENEW, 1, "NWrl"), MEANING(MEMBERS, 2, "k"), MEANING(SHARDS, 6, "kN"),
-	MEANING(RENEW_LOOK, 8, "NWrlksEUtitiUtStU"), MEANING(CLOCK, 1, ""), MEANING(SNAPSHOT, 1, ""),
+	MEANING(RENEW_ALL, 7, "NWrlk"), MEANING(CLOCK, 1, ""), MEANING(SNAPSHOT, 1, ""),
 	MEANING(LOOK, 8, "sEUtic"), MEANING(LOOK_GROUP, 8, "BkgtiUiPc"), MEANING(LOOK_NO_GROUP, 8, "stiUiPc"),
 	MEANING(LOOK_NEXT, 2, "tis"), MEANING(LOOK_NEXT_IN, 2, "tiBkg"), MEANING(SWEEP, 8, "sETicSUtti"),
 	MEANING(OVER, 0, "s"), MEANING(TAKE, 4, "sEO"), MEANING(GIVE, 0, "sEOLb"),
@@ -541,11 +541,6 @@ static void draw_next(struct move *move, const bool *allowed)
 	}
 }
 
-static bool has_snapshot(enum hwts_sql sql)
-{
-	return sql == HWTS_SQL_SNAPSHOT || sql == HWTS_SQL_RENEW_LOOK;
-}
-
 /* conns: how many connections have transactions at the same time. */
 static void draw_script(uint64_t seed, const bool *allowed, unsigned conns)
 {
@@ -583,10 +578,10 @@ static void draw_script(uint64_t seed, const bool *allowed, unsigned conns)
 				memcpy(before, shards_believed, sizeof(before));
 			draw_next(move, allowed);
 			/* A snapshot of one's own writes is of no use, and none asks for it. */
-			if (is_open[conn] && has_snapshot(move->step.sql))
+			if (is_open[conn] && move->step.sql == HWTS_SQL_SNAPSHOT)
 				draw_statement(move, HWTS_SQL_CLOCK, NULL);
 			move->stays_open = is_open[conn] = is_open[conn] ||
-							   (draw(4) == 0 && !has_snapshot(move->step.sql));
+							   (draw(4) == 0 && move->step.sql != HWTS_SQL_SNAPSHOT);
 		}
 	}
 }

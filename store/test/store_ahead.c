@@ -4,10 +4,6 @@
 
 #include "inside.h"
 
-#ifdef HWT_STORE_POSTGRES
-#include "db/postgres.h"
-#endif
-
 static atomic_uint looks, renewals, reads;
 static atomic_bool may_look_on;
 
@@ -58,21 +54,6 @@ static void look_for_long(const char *where)
 	}
 }
 
-/* What waits keeps a look from going with a renewal.  One that had been lent before is through with the second. */
-static void keep_the_look(hwt_store *store)
-{
-	unsigned before;
-
-	put(store, "a", HWT_S(300));
-	before = atomic_load(&renewals);
-	for (unsigned i = 1; i <= 2; i++) {
-		look_now(store);
-		CHECK(wait_count(&renewals, before + i));
-	}
-	atomic_store(&held, 0);
-	atomic_store(&may_look_on, false);
-}
-
 /* All is to be read again, and the look that is under way has been sent before. */
 TEST(a_look_that_is_under_way_is_not_the_reading_that_is_asked_for)
 {
@@ -87,7 +68,8 @@ TEST(a_look_that_is_under_way_is_not_the_reading_that_is_asked_for)
 	store = started_with(&kind, HWT_S(1800));
 	CHECK(!atomic_load(&starter_looked));
 	WAIT_READ(store);
-	keep_the_look(store);
+	atomic_store(&held, 0);
+	atomic_store(&may_look_on, false);
 	look_now(store);
 	CHECK(wait_count(&held, 1));
 	before = atomic_load(&looks);
@@ -102,304 +84,46 @@ TEST(a_look_that_is_under_way_is_not_the_reading_that_is_asked_for)
 	atomic_store(&hwts_test_at, NULL);
 }
 
-/*
- * What goes with a renewal
- */
-
-static hwt_store *_Atomic idles;
-static atomic_uint lent;
-
-static void count_lent(const char *where)
-{
-	hwt_store *store = atomic_load(&idles);
-
-	atomic_fetch_add(&renewals, strcmp(where, "renewed") == 0);
-	atomic_fetch_add(&lent, store && strcmp(where, "looked") == 0 && IS_CONTROL(store));
-}
-
-/* Until its looks go with its renewals.  The starting thread has made the first renewal. */
-static hwt_store *idle(hwt_store_kind *kind, int64_t lease_ns)
-{
-	hwt_store *store;
-
-	fresh_world();
-	atomic_store(&hwts_test_at, count_lent);
-	store = started_with(kind, lease_ns);
-	atomic_store(&lent, 0);
-	atomic_store(&idles, store);
-	LOOK_UNTIL(store, atomic_load(&lent) >= 2);
-	/* Nor is one under way that was asked for meanwhile. */
-	WAIT_FOR(LOCKED(store, !store->reading->unread && !store->reading->sweep_due &&
-				   !hwts_asked(store, HWTS_LOOK | HWTS_LOAD)));
-	return store;
-}
-
-static void end_idle(hwt_store *store)
-{
-	atomic_store(&idles, NULL);
-	CHECK_CALL(hwt_store_close(store), 0);
-	atomic_store(&hwts_test_at, NULL);
-}
-
-/*
- * The window misses what is put.  PostgreSQL's sweep sees what was not visible to the sweep before, that of SQLite what
- * is overdue.  There is more than a look that goes with a renewal would read.
- */
-TEST(what_an_idle_process_was_not_told_of_is_found_by_its_next_look)
-{
-	enum { COUNT = 20 };
-	hwt_store_spec specs[COUNT];
-	hwt_store *store;
-
-	store = idle(&KIND(.shards = 2), HWT_S(1800));
-	for (int i = 0; i < COUNT; i++) {
-		specs[i] = SPEC("a", 0, .flags = HWT_STORE_ABSOLUTE,
-				.due_us = now_us() - (world.sqlite ? 1000 : 0) * HWTS_S_US);
-	}
-	atomic_store(&hwts_test_loses_rows, true);
-	CHECK_CALL(hwt_store_put_many(store, specs, COUNT, NULL), 0);
-	atomic_store(&hwts_test_loses_rows, false);
-	CHECK_INT(stats_of_store(store).window, ==, 0);
-	look_now(store);
-	CHECK(wait_count(&ran, COUNT));
-	end_idle(store);
-}
-
-static void put_beyond_the_mark(const char *where)
-{
-	hwt_store *store = strcmp(where, "looked") == 0 ? atomic_exchange(&idles, NULL) : NULL;
-	hwt_store_spec spec = spec_of("a", 0);
-
-	if (!store)
-		return;
-	CHECK(IS_CONTROL(store));
-	spec.due_us = LOCKED(store, store->kinds->shards[0].mark_due_us + 1);
-	spec.flags = HWT_STORE_ABSOLUTE;
-	CHECK_CALL(hwt_store_put(store, &spec, NULL), 0);
-}
-
-/* It is due in 1200 s, so nothing but the window shows it, and the look that nobody asks for comes in 600 s. */
-TEST(what_is_put_while_a_look_goes_with_a_renewal_is_not_passed_over)
-{
-	hwt_store *store;
-
-	store = idle(&KIND(.shards = 1), HWT_S(1800));
-	atomic_store(&hwts_test_at, put_beyond_the_mark);
-	look_now(store);
-	WAIT_FOR(stats_of_store(store).window != 0);
-	CHECK(atomic_load(&idles) == NULL);
-	CHECK_INT(stats_of_store(store).window, ==, 1);
-	end_idle(store);
-}
-
-/* This process's estimate of the clock is wrong, so the look before set marks for another time. */
-static void look_at_a_wrong_time(hwt_store *store, int64_t wrong_ns)
-{
-	struct patience patience = PATIENCE("the clock is corrected");
-	int64_t right_ns, mark_us = 0, horizon_us = store->kinds->row.horizon_us;
-	bool corrected = false;
-
-	pthread_mutex_lock(&store->lock);
-	right_ns = store->clock->offset_ns;
-	store->clock->offset_ns += wrong_ns;
-	HWTS_EACH_SHARD (store, kind, shard)
-		shard->mark_due_us = now_us(); /* as if the look before were old */
-	pthread_mutex_unlock(&store->lock);
-	look_now(store);
-	while (!corrected && patience_lasts(&patience, HWT_MS(1))) {
-		int64_t off_ns;
-
-		pthread_mutex_lock(&store->lock);
-		off_ns = store->clock->offset_ns - right_ns;
-		corrected = off_ns < HWT_S(100) && off_ns > -HWT_S(100) && !store->reading->unread;
-		mark_us = store->kinds->shards[0].mark_due_us;
-		pthread_mutex_unlock(&store->lock);
-	}
-	CHECK(corrected);
-	CHECK_INT(mark_us, <=, now_us() + horizon_us);
-	CHECK_INT(mark_us, >, now_us() + horizon_us - 1000 * HWTS_S_US);
-}
-
-TEST(a_look_that_went_with_a_renewal_at_a_wrong_time_does_not_count)
+#ifdef HWT_STORE_POSTGRES
+/* Nor a close: the look is broken off. */
+TEST(a_look_at_a_locked_table_holds_up_no_renewal)
 {
 	hwt_store_kind kind = HWT_STORE_KIND_INIT;
-	hwt_store *store = idle(&kind, HWT_S(1800));
-
-	look_at_a_wrong_time(store, HWT_S(900));
-	look_at_a_wrong_time(store, -HWT_S(1500));
-	end_idle(store);
-}
-
-/* The table becomes a function, so that a look takes as long as its loop does. */
-static void slow_down(const char *loop)
-{
-	const char *name = world.schema;
-
-	(void)query("begin; create table %s_slow as select 1; alter table %s_timeout rename to %s_real;"
-		    " create function %s_wait() returns setof %s_real language plpgsql as 'begin %s; end';"
-		    " create view %s_timeout as select * from %s_wait(); commit",
-		    name, name, name, name, name, loop, name, name);
-}
-
-static void speed_up(void)
-{
-	const char *name = world.schema;
-
-	(void)query("delete from %s_slow", name);
-	(void)query("begin; drop view %s_timeout; drop function %s_wait(); alter table %s_real rename to %s_timeout;"
-		    " commit",
-		    name, name, name, name);
-}
-
-/* The server comes to no end with it. */
-TEST(a_look_that_stalls_holds_up_no_renewal)
-{
-	NEEDS_POSTGRES(); /* no look of SQLite waits */
-	hwt_store *store = idle(&KIND(.shards = 8), HWT_S(30));
-	char loop[100];
+	hwt_store *store;
+	USER *locker = NULL;
 	unsigned before;
 
-	(void)snprintf(loop, sizeof(loop), "while exists (select from %s_slow) loop perform pg_sleep(0.01); end loop",
-		       world.schema);
-	slow_down(loop);
+	NEEDS_POSTGRES(); /* no look of SQLite waits */
+	fresh_world();
+	atomic_store(&may_look_on, true);
+	atomic_store(&hwts_test_at, look_for_long);
+	store = started_with(&kind, HWT_S(600));
+	locker = connect_user();
+	CHECK(user_sql(locker, "begin; lock table %s_timeout", world.schema));
 	before = atomic_load(&renewals);
 	for (unsigned i = 1; i <= 3; i++) {
 		look_now(store);
 		CHECK(wait_count(&renewals, before + i));
 	}
-	CHECK_INT(atomic_load(&told), ==, 0); /* each had its answer */
-	speed_up();
-	put(store, "a", 0);
-	CHECK(wait_count(&ran, 1));
-	end_idle(store);
-}
-
-#ifdef HWT_STORE_POSTGRES
-
-/* The statement that also looks is broken off; the one behind it is not. */
-TEST(a_renewal_of_an_idle_process_waits_for_its_row)
-{
-	NEEDS_POSTGRES();
-	hwt_store *store = idle(&KIND(.shards = 1), HWT_S(600));
-	USER *locker = connect_user();
-	unsigned before;
-
-	CHECK(user_sql(locker, "begin; update %s_member set until_us = until_us", world.schema));
-	before = atomic_load(&renewals);
-	look_now(store);
 	WAIT_FOR(query("select count(*) from pg_locks where not granted") != 0);
-	sleep_ms(500);
-	CHECK(user_sql(locker, "commit"));
-	CHECK(wait_count(&renewals, before + 1));
+	CHECK_CALL(hwt_store_close(store), 0);
 	CHECK_INT(atomic_load(&told), ==, 0);
-	end_idle(store);
+	atomic_store(&hwts_test_at, NULL);
 }
 #endif
 
-/* Between the time and its receipt lies more than the trip, so that one would be believed to be behind. */
-TEST(a_clock_that_was_read_with_a_look_counts_only_if_it_contradicts)
+/* A machine may sleep while the time is on its way. */
+TEST(what_a_machine_has_slept_counts_from_before_the_exchange)
 {
 	CLOSING hwt_store *store = fresh_store();
-	struct hwts_trip trip = { .sent_ns = HWT_S(1) - HWT_MS(9), .reply_ns = HWT_S(1), .exact = true };
-	int64_t us = 100 * HWTS_S_US;
+	struct hwts_trip trip = { .sent_ns = HWT_S(1) - HWT_MS(9), .reply_ns = HWT_S(1), .slept_ns = 77 };
 
 	pthread_mutex_lock(&store->lock);
-	CHECK(!hwts_clock_sample(store, us, &trip));
+	CHECK(!hwts_clock_sample(store, 100 * HWTS_S_US, &trip));
 	CHECK_INT(store->clock->offset_ns, ==, HWT_S(99));
-	trip = (struct hwts_trip){ .sent_ns = HWT_S(1) - HWT_MS(3), .reply_ns = HWT_S(1) };
-	CHECK(!hwts_clock_sample(store, us - 2000, &trip));
-	CHECK_INT(store->clock->offset_ns, ==, HWT_S(99));
-	trip.exact = true;
-	CHECK(hwts_clock_sample(store, us - 2000, &trip));
-	CHECK_INT(store->clock->offset_ns, ==, HWT_S(99) - HWT_MS(2));
-	trip.exact = false;
-	trip.slept_ns = 77; /* before the exchange: what it slept meanwhile lies behind the time */
-	CHECK(hwts_clock_sample(store, us + HWTS_S_US, &trip));
-	CHECK_INT(store->clock->offset_ns, ==, HWT_S(100));
 	CHECK_INT(store->clock->slept_ns, ==, 77);
 	pthread_mutex_unlock(&store->lock);
 }
-
-#ifdef HWT_STORE_POSTGRES
-#define IN_A_ROW 5
-
-/* What control says to the server, from one look that went with a renewal to the fifth after it. */
-static struct {
-	FILE *file;
-	bool looked;
-	unsigned lent, exact;
-	uint64_t trips;
-	atomic_bool over;
-	unsigned tries;
-} traced;
-
-static void begin_trace(hwt_store *store)
-{
-	PGconn *handle = pg_conn(hwts_conn(store, HWTS_CONTROL))->handle;
-
-	REQUIRE(ftruncate(fileno(traced.file), 0) == 0);
-	rewind(traced.file);
-	PQtrace(handle, traced.file);
-	PQsetTraceFlags(handle, PQTRACE_SUPPRESS_TIMESTAMPS);
-	traced.exact = 0;
-	traced.trips = atomic_load(&store->db->round_trips);
-	traced.tries++;
-}
-
-static unsigned traced_statements(void)
-{
-	char line[512];
-	unsigned count = 0;
-
-	rewind(traced.file);
-	while (fgets(line, sizeof(line), traced.file))
-		count += line[0] == 'F' && (strstr(line, "\tExecute\t") || strstr(line, "\tQuery\t"));
-	return count;
-}
-
-/* All in a row: what is looked for by the reader begins the row again, and so does a clock that moves. */
-static void trace_idle(const char *where)
-{
-	hwt_store *store = atomic_load(&idles);
-
-	if (!store || atomic_load(&traced.over) || !IS_CONTROL(store))
-		return;
-	if (strcmp(where, "renewed") == 0) {
-		traced.lent = traced.looked ? traced.lent : 0;
-		traced.looked = false;
-	}
-	if (strcmp(where, "looked") != 0)
-		return;
-	traced.looked = true;
-	traced.exact += store->share->renewal.exact;
-	if (traced.lent++ == 0 || traced.exact > 1) {
-		traced.lent = 1;
-		begin_trace(store);
-	}
-	if (traced.lent <= IN_A_ROW)
-		return;
-	PQuntrace(pg_conn(hwts_conn(store, HWTS_CONTROL))->handle);
-	CHECK_INT(atomic_load(&store->db->round_trips) - traced.trips, ==, IN_A_ROW);
-	atomic_store(&traced.over, true);
-}
-
-/* The lease, the shards, their members and the look; and in one of five the clock. */
-TEST(an_idle_store_asks_one_statement_at_a_renewal)
-{
-	hwt_store *store;
-
-	NEEDS_POSTGRES();
-	store = idle(&KIND(.shards = 8), HWT_S(1800));
-	traced.file = tmpfile();
-	REQUIRE(traced.file);
-	atomic_store(&hwts_test_at, trace_idle);
-	LOOK_UNTIL(store, atomic_load(&traced.over) || traced.tries >= 1000);
-	CHECK(atomic_load(&traced.over));
-	CHECK_INT(traced_statements(), ==, IN_A_ROW + 1);
-	end_idle(store);
-	fclose(traced.file);
-}
-#endif
 
 /*
  * Whom a backlog holds up

@@ -29,7 +29,7 @@ static const struct difference {
 	{ HWTS_SQL_PUT, true, 1, "SQLite has no returning for it: the time was known before, and no row was there" },
 	{ HWTS_SQL_PUT_ALIKE, true, 0, "SQLite answers with each id, PostgreSQL with one row for all" },
 	{ HWTS_SQL_PUT_KEYED, true, 1, "as PUT" },
-	{ HWTS_SQL_RENEW_LOOK, true, 6, "SQLite has RENEW and SHARDS in its place, and MEMBERS counts" },
+	{ HWTS_SQL_RENEW_ALL, true, 6, "SQLite has RENEW and SHARDS in its place, and MEMBERS counts" },
 	{ HWTS_SQL_TAKE, true, 4, "PostgreSQL also returns a shard that it has passed by, with the epoch 0" },
 	{ HWTS_SQL_SNAPSHOT, false, 0, "numbers of transactions are a server's own" },
 };
@@ -37,7 +37,7 @@ static const struct difference {
 /* What runs in the place of a statement of which SQLite has none. */
 static enum hwts_sql on_sqlite_as(enum hwts_sql sql)
 {
-	return sql == HWTS_SQL_RENEW_LOOK ? HWTS_SQL_RENEW : sql == HWTS_SQL_BEGIN_UNLOCKED ? HWTS_SQL_BEGIN : sql;
+	return sql == HWTS_SQL_RENEW_ALL ? HWTS_SQL_RENEW : sql == HWTS_SQL_BEGIN_UNLOCKED ? HWTS_SQL_BEGIN : sql;
 }
 
 /* No kind is removed in the simulation. */
@@ -46,7 +46,7 @@ static bool simulation_has(enum hwts_sql sql)
 	return sql != HWTS_SQL_KINDS && sql != HWTS_SQL_KIND_REMOVE && sql != HWTS_SQL_KIND_RULES;
 }
 
-/* Those that only SQLite has belong to RENEW_LOOK and to puts. */
+/* Those that only SQLite has belong to RENEW_ALL and to puts. */
 static bool is_on(const struct side *side, enum hwts_sql sql)
 {
 	const struct hwts_statement *as = &hwts_statements[on_sqlite_as(sql)];
@@ -81,18 +81,14 @@ struct result {
 static int collect(void *ctx, const struct hwts_value *row)
 {
 	struct result *result = ctx;
-	bool is_clock = result->sql == HWTS_SQL_RENEW_LOOK && row[0].number == 0; /* behind the shards */
+	bool is_lease = result->sql == HWTS_SQL_RENEW_ALL && row[0].number == 0; /* behind the shards */
 	unsigned columns = compared_columns(result->sql);
 	static char line[1 << 16];
 	size_t at = 0;
 
-	if (result->sql == HWTS_SQL_SNAPSHOT || is_clock) {
-		const struct hwts_value *snapshot = &row[is_clock ? 7 : 0];
-
-		hwts_cut(result->side->snapshot, sizeof(result->side->snapshot), snapshot->bytes, snapshot->len);
-		columns = HWTS_MIN(columns, 4U); /* not what the look took */
-	}
-	if (with_sqlite && (is_clock || (result->sql == HWTS_SQL_TAKE && row[1].number == 0))) /* shard not taken */
+	if (result->sql == HWTS_SQL_SNAPSHOT)
+		hwts_cut(result->side->snapshot, sizeof(result->side->snapshot), row->bytes, row->len);
+	if (with_sqlite && (is_lease || (result->sql == HWTS_SQL_TAKE && row[1].number == 0))) /* shard not taken */
 		return 0;
 	for (unsigned i = 0; i < columns; i++) {
 		if (row[i].bytes || (result->sql == HWTS_SQL_GET && i == 14)) /* SQLite has no data for empty data */
@@ -139,7 +135,7 @@ static int run_on_sqlite(struct result *result, const struct move *move, struct 
 
 	if (is_put(step->sql))
 		add_clock(step, move->now_us);
-	if (step->sql == HWTS_SQL_RENEW_LOOK) { /* answers as it was before it renews */
+	if (step->sql == HWTS_SQL_RENEW_ALL) { /* answers as it was before it renews */
 		step->each = NULL;
 		rc = run_on_database(result->side, move->conn, &shards, move->stays_open);
 	}
@@ -444,7 +440,7 @@ static bool is_silent(enum hwts_sql sql)
 		sql == HWTS_SQL_SHARE || sql == HWTS_SQL_RULES_LOCK || sql == HWTS_SQL_RULES_TELL);
 }
 
-/* SQLite alone has these: what RENEW_LOOK does, and for puts whether the holder of a shard is another process. */
+/* SQLite alone has these: what RENEW_ALL does, and for puts whether the holder of a shard is another process. */
 static bool is_of_one(enum hwts_sql sql)
 {
 	return sql == HWTS_SQL_RENEW || sql == HWTS_SQL_MEMBERS || sql == HWTS_SQL_SHARDS || sql == HWTS_SQL_OTHERS;
@@ -460,7 +456,7 @@ static bool needs_removal(enum hwts_sql sql)
 static bool has_always(enum hwts_sql sql)
 {
 	return sql == HWTS_SQL_CLOCK || sql == HWTS_SQL_SNAPSHOT || sql == HWTS_SQL_STORE ||
-	       sql == HWTS_SQL_RENEW_LOOK || sql == HWTS_SQL_PUT_ALIKE || sql == HWTS_SQL_PUT_REPLACE;
+	       sql == HWTS_SQL_RENEW_ALL || sql == HWTS_SQL_PUT_ALIKE || sql == HWTS_SQL_PUT_REPLACE;
 }
 
 static void compare_sides(struct side *sides, unsigned conns)

@@ -326,8 +326,8 @@ static void check_plans(hwt_store *store, enum hwts_role role)
 
 		/* No connection of a task or a caller looks ahead. */
 		if (sql[0] &&
-		    (role != HWTS_TASK || (i != HWTS_SQL_LOOK && i != HWTS_SQL_SWEEP && i != HWTS_SQL_RENEW_LOOK &&
-					   i != HWTS_SQL_LOOK_GROUP && i != HWTS_SQL_LOOK_NO_GROUP))) {
+		    (role != HWTS_TASK || (i != HWTS_SQL_LOOK && i != HWTS_SQL_SWEEP && i != HWTS_SQL_LOOK_GROUP &&
+					   i != HWTS_SQL_LOOK_NO_GROUP))) {
 			CHECK(has_good_plan(conn, sql, false));
 			planned++;
 		}

@@ -7,9 +7,6 @@
  *   After each renewal it looks at all shards that are held: from their marks on, and behind them (sweep.c;
  *   rows_look.c has both).  It reads on where a page was full, as long as their kind has room in the window.  What
  *   has just been taken is read from the beginning, in looks of its own, so that the other shards need not wait.
- *
- *   While nothing waits and the last look was quick and found nothing, the reader lends its look to control, which
- *   sends it along with a renewal.  It counts if it finds nothing, too.  Otherwise the reader looks.
  */
 #include "core/ability.h"
 #include "core/ahead.h"
@@ -20,7 +17,6 @@
 #include "core/store.h"
 #include "core/window.h"
 
-#define QUICK_NS HWT_MS(50) /* a renewal can wait for it */
 #define LOAD_SLOW_NS HWT_S(1)
 
 struct hwts_reader {
@@ -28,9 +24,7 @@ struct hwts_reader {
 	struct hwts_look look;
 	struct hwts_sweep sweep;
 	bool loaded;   /* the last look has read shards that were just taken */
-	bool busy;     /* a look is under way, the reader's own or one that was lent; with the lock */
 	bool refilled; /* groups; looks take turns with that */
-	bool quiet;    /* the last look was a sweep, was quick and found nothing */
 	bool told;     /* that an index is damaged */
 	size_t loads;
 	unsigned failures;
@@ -186,80 +180,16 @@ static void collect(struct hwts_reader *reader, int64_t now_us)
 	reader->loaded = news;
 }
 
-/*
- * What goes with a renewal
- */
-
-/* It reads one row of each shard: whether there is any.  The reader reads them. */
-static struct hwts_look *lend(hwt_store *store, struct hwts_reader *reader)
-{
-	if (!reader || reader->busy || !reader->quiet || hwts_window_count(store) > 0 || hwts_shards_held(store) == 0 ||
-	    hwts_asked(store, HWTS_LOAD) || store->reading->unread || hwts_rules_wanted(store) || !reserve(reader))
-		return NULL;
-	reader->busy = true;
-	store->reading->sweep_due = true;
-	HWTS_EACH_SHARD (store, kind, shard)
-		shard->unread = true;
-	collect(reader, hwts_clock_db_us(store));
-	hwts_sweep_choose(&reader->sweep, store, &reader->look);
-	reader->look.page = 1;
-	return &reader->look;
-}
-
-struct hwts_look *hwts_reader_lend(hwt_store *store)
-{
-	struct hwts_look *look;
-
-	hwts_lock(store);
-	look = lend(store, store->reading->reader);
-	hwts_unlock(store);
-	return look;
-}
-
-/*
- * Its marks come from a clock that was believed when it was sent.  They may lie no further than that of the renewal
- * allows, and not far behind that.
- */
-static bool accept(hwt_store *store, const struct hwts_renewal *renewal)
-{
-	struct hwts_look *look = renewal->look;
-	int64_t sent_us = look ? look->late_us + store->db->lease_us / 3 : 0;
-
-	if (!renewal->looked || hwts_asked(store, HWTS_LOAD) || renewal->look_ns + HWTS_TEST(look_took) > QUICK_NS ||
-	    sent_us > renewal->now_us || sent_us < renewal->now_us - store->db->lease_us / 3)
-		return false;
-	hwts_look_end(look, 0);
-	hwts_look_found(store, look);
-	hwts_swept(&store->reading->reader->sweep, store, look, renewal->look_ns);
-	return true;
-}
-
 void hwts_reader_renewed(hwt_store *store, const struct hwts_renewal *renewal)
 {
 	struct hwts_reading *reading = store->reading;
 
 	reading->seen_us = renewal->now_us;
-	if (accept(store, renewal))
-		return;
 	reading->again |= hwts_asked(store, HWTS_LOAD);
 	hwts_ask_done(store, HWTS_LOAD);
 	reading->sweep_due = reading->unread = true;
 	HWTS_EACH_SHARD (store, kind, shard)
 		shard->unread = true;
-}
-
-void hwts_reader_take_back(hwt_store *store, struct hwts_renewal *renewal)
-{
-	if (!renewal->look)
-		return;
-	hwts_lock(store);
-	hwts_look_end(renewal->look, ECANCELED);
-	HWTS_EACH_SHARD (store, kind, shard)
-		shard->reach_us = 0;
-	renewal->look = NULL;
-	store->reading->reader->busy = false;
-	hwts_wake_all(store, HWTS_READ);
-	hwts_unlock(store);
 }
 
 /*
@@ -299,7 +229,6 @@ static int look(struct hwts_reader *reader, struct hwts_conn *conn)
 		reader->loads = took_ns > LOAD_SLOW_NS ? 1 : HWTS_MIN(reader->loads * 2, HWTS_PAGE);
 	if (reader->look.sweeps)
 		hwts_swept(&reader->sweep, store, &reader->look, took_ns);
-	reader->quiet = reader->look.sweeps && reader->look.due_count == 0 && !reader->told && took_ns <= QUICK_NS;
 	return 0;
 }
 
@@ -337,15 +266,10 @@ static enum next choose(struct hwts_reader *reader)
 {
 	hwt_store *store = reader->store;
 
-	store->reading->reader = reader;
-	reader->busy = false;
-	while (reader->busy || (!hwts_halts(store, HWTS_READ) && !has_work(store)))
+	while (!hwts_halts(store, HWTS_READ) && !has_work(store))
 		await(store);
-	if (hwts_halts(store, HWTS_READ)) {
-		store->reading->reader = NULL;
+	if (hwts_halts(store, HWTS_READ))
 		return HALT;
-	}
-	reader->busy = true;
 	if (hwts_rules_wanted(store)) {
 		store->reading->unread = true;
 		return RULES;

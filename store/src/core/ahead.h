@@ -5,15 +5,12 @@
 
 #include "core/engine.h"
 
-struct hwts_reader;
-
 /* What it has to do. */
 struct hwts_reading {
 	int64_t seen_us; /* the database's clock at the last renewal */
 	bool again;      /* all shards, from the beginning */
 	bool sweep_due, unread;
-	bool missed;                /* a sweep has found what should have been in the window */
-	struct hwts_reader *reader; /* NULL: its thread does not run */
+	bool missed; /* a sweep has found what should have been in the window */
 };
 
 /* Where its sweeps begin; sweep.c.  With the lock, or by the reader. */
@@ -37,10 +34,8 @@ void hwts_reader_reset(hwt_store *store); /* with the lock */
 
 /* By control. */
 void hwts_reader_go_on(hwt_store *store); /* with the lock: something is unread */
-/* With the lock: a renewal has come back, whose look counts, or the reader looks as far as its clock allows. */
+/* With the lock: a renewal has come back, and the reader looks as far as its clock allows. */
 void hwts_reader_renewed(hwt_store *store, const struct hwts_renewal *renewal);
-struct hwts_look *hwts_reader_lend(hwt_store *store); /* NULL: the reader is to look by itself */
-void hwts_reader_take_back(hwt_store *store, struct hwts_renewal *renewal);
 
 /* What groups begin next of which the window has not kept all; refill.c. */
 bool hwts_refill_wanted(hwt_store *store); /* with the lock */

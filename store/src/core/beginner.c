@@ -200,7 +200,7 @@ static void follow_clock(hwt_store *store, const struct hwts_want *wants, size_t
  */
 static int ask(hwt_store *store, struct batch *batch, struct hwts_want *wants, size_t n, unsigned *failures)
 {
-	struct hwts_trip trip = { .exact = true };
+	struct hwts_trip trip;
 	bool again, refused;
 	int rc;
 

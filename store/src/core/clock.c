@@ -4,8 +4,7 @@
  *
  * A reply carries the database's time at some moment between sending and receiving.  time - (CLOCK_MONOTONIC at the
  * receipt) is a lower bound of the offset, wrong by at most the round trip.  A sample with a short round trip is better
- * than one with a long one, so a longer one counts only when it contradicts what is believed.  So does one that is not
- * exact, for there is more than the trip between the time and its receipt: a commit.
+ * than one with a long one, so a longer one counts only when it contradicts what is believed.
  *
  * Nothing here keeps a timeout from being early: the begin statement does.  It only decides when a begin is tried.
  */
@@ -59,8 +58,8 @@ bool hwts_clock_sample(hwt_store *store, int64_t db_us, const struct hwts_trip *
 	bool contradicts = clock->offset_ns < low_ns || clock->offset_ns > high_ns, moved;
 
 	follow(store, db_us);
-	clock->best_ns += trip->exact ? clock->best_ns / 4 : 0;
-	if (clock->known && !(trip->exact && trip_ns <= clock->best_ns) && !contradicts)
+	clock->best_ns += clock->best_ns / 4;
+	if (clock->known && trip_ns > clock->best_ns && !contradicts)
 		return false;
 	clock->best_ns = trip_ns;
 	clock->offset_ns = low_ns;

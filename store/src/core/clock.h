@@ -21,7 +21,6 @@ struct hwts_clock {
 struct hwts_trip {
 	int64_t sent_ns, reply_ns; /* hwt_now() before and after */
 	int64_t slept_ns;          /* hwts_clock_slept_ns() before */
-	bool exact;                /* nothing but the way lies between the time and its receipt */
 };
 int64_t hwts_clock_slept_ns(void); /* how long this machine has slept since its boot */
 bool hwts_clock_sample(hwt_store *store, int64_t db_us, const struct hwts_trip *trip); /* true: it moved */

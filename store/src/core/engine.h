@@ -270,13 +270,9 @@ struct hwts_renewal {
 	const int64_t *kinds;
 	size_t kind_count;
 	bool absent;            /* it is not counted among those that share the kinds */
-	struct hwts_look *look; /* one that goes with it; or NULL */
-	bool exact;             /* the clock is read by itself; also out: it was */
 
 	/* out */
 	bool renewed;
-	bool looked;                   /* the look has found nothing */
-	int64_t look_ns;               /* what it took the database */
 	int64_t now_us, reply_ns;      /* the database's clock, and hwt_now() just after */
 	int64_t sent_ns;               /* hwt_now() before */
 	struct hwts_shard_row *shards; /* by number */

@@ -90,7 +90,7 @@ void hwts_reader_go_on(hwt_store *store)
 
 void hwts_reader_reset(hwt_store *store)
 {
-	*store->reading = (struct hwts_reading){ .reader = NULL };
+	*store->reading = (struct hwts_reading){ .seen_us = 0 };
 	HWTS_EACH_KIND (store, kind)
 		kind->behind = false;
 }

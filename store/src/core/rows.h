@@ -153,12 +153,6 @@ static inline hwt_store_state hwts_state_of(const struct hwts_value *value)
 	return (hwt_store_state)hwts_within(value->number, HWT_STORE_FAILED + 1);
 }
 int hwts_rows_look(struct hwts_conn *conn, struct hwts_look *look);
-/* The same as steps of another exchange: how many, 0 without memory.  The end says with rc whether it counts. */
-#define HWTS_LOOK_STEPS 4
-size_t hwts_look_begin(struct hwts_look *look, struct hwts_step *steps);
-bool hwts_look_args(struct hwts_look *look, struct hwts_value *args); /* of RENEW_LOOK; false: of none */
-hwts_each hwts_look_snapshot;                                         /* ctx, the look: it has this one */
-void hwts_look_end(struct hwts_look *look, int rc);
 void hwts_look_free(struct hwts_look *look);
 
 /*

@@ -15,7 +15,9 @@
 
 #include <stdlib.h>
 
-int hwts_look_snapshot(void *ctx, const struct hwts_value *row)
+#define LOOK_STEPS 4
+
+static int see_snapshot(void *ctx, const struct hwts_value *row)
 {
 	struct hwts_look *look = ctx;
 	char *text = hwts_alloc(row[0].len + 1);
@@ -116,7 +118,7 @@ static int64_t *columns_of(const struct hwts_look *look)
 
 static const char *snapshot_of(const struct hwts_look *look)
 {
-	return look && look->snapshot ? look->snapshot : "3:3:";
+	return look->snapshot ? look->snapshot : "3:3:";
 }
 
 /* All of it, or a slice: of that what is overdue alone. */
@@ -140,7 +142,7 @@ static size_t write_steps(struct hwts_look *look, struct hwts_step *steps)
 
 	if (look->sweeps)
 		steps[count++] =
-		    (struct hwts_step){ .sql = HWTS_SQL_SNAPSHOT, .each = hwts_look_snapshot, .ctx = look };
+		    (struct hwts_step){ .sql = HWTS_SQL_SNAPSHOT, .each = see_snapshot, .ctx = look };
 	if (ahead > 0)
 		steps[count++] = (struct hwts_step)HWTS_ASK(
 		    LOOK, see_due, look, HWTS_BYTES(columns + SHARD * n, ahead), HWTS_BYTES(columns + EPOCH * n, ahead),
@@ -163,30 +165,8 @@ static bool begin(struct hwts_look *look)
 	return look->columns != NULL;
 }
 
-size_t hwts_look_begin(struct hwts_look *look, struct hwts_step *steps)
-{
-	return begin(look) ? write_steps(look, steps) : 0;
-}
-
-bool hwts_look_args(struct hwts_look *look, struct hwts_value *args)
-{
-	static const size_t columns[] = { SHARD, EPOCH, TO, MARK_DUE, MARK_ID, SWEPT_DUE, SWEPT_ID };
-	bool begun = look && begin(look);
-	size_t n = begun ? look->held_count : 0;
-
-	for (size_t i = begun ? look->ahead_count : 0; i < n; i++) /* of these nothing lies ahead */
-		look->columns[TO * n + i] = INT64_MIN;
-	for (size_t i = 0; i < HWTS_COUNT(columns); i++)
-		*args++ = (struct hwts_value)HWTS_BYTES(begun ? look->columns + columns[i] * n : NULL, n);
-	*args++ = (struct hwts_value)HWTS_NUMBER(begun ? look->late_us : 0);
-	*args++ = (struct hwts_value)HWTS_NUMBER(begun ? look->from_us : 0);
-	*args++ = (struct hwts_value)HWTS_TEXT(snapshot_of(look));
-	*args++ = (struct hwts_value)HWTS_NUMBER(begun ? look->slice_from_us : 0);
-	*args++ = (struct hwts_value)HWTS_NUMBER(begun ? look->slice_to_us : 0);
-	return begun;
-}
-
-void hwts_look_end(struct hwts_look *look, int rc)
+/* rc: whether it counts. */
+static void end(struct hwts_look *look, int rc)
 {
 	free(look->columns);
 	look->columns = NULL;
@@ -267,13 +247,13 @@ static int look_apart(struct hwts_conn *conn, struct hwts_look *look, const stru
 
 int hwts_rows_look(struct hwts_conn *conn, struct hwts_look *look)
 {
-	struct hwts_step steps[HWTS_LOOK_STEPS];
-	size_t n = hwts_look_begin(look, steps);
+	struct hwts_step steps[LOOK_STEPS];
+	size_t n = begin(look) ? write_steps(look, steps) : 0;
 	int rc = n > 0 ? hwts_run(conn, steps, n, HWTS_READS) : ENOMEM;
 
 	if (rc != 0 && n > 0 && conn->refused)
 		rc = look_apart(conn, look, steps, n);
-	hwts_look_end(look, rc);
+	end(look, rc);
 	return rc;
 }
 

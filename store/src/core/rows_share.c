@@ -7,9 +7,7 @@
  * process after a reboot removes the members of before.
  *
  * A renewal is a transaction of its own.  Nothing that depends on how many timeouts there are is read in it, so what
- * takes long elsewhere takes no lease.  A look may go with it that most likely finds nothing.  On SQLite that lies
- * behind its commit.  On PostgreSQL both are one statement, which must end soon; if it does not, or fails, the lease is
- * renewed without a look.
+ * takes long elsewhere takes no lease.
  *
  * The others are told of a change after its commit: a full queue of notifications must keep nobody from joining.
  * They find it at their next renewal.
@@ -21,8 +19,6 @@
 #include "core/rows.h"
 
 #include <stdlib.h>
-
-#define RENEW_STEPS 4
 
 static int note_namesake(void *ctx, const struct hwts_value *row)
 {
@@ -106,33 +102,11 @@ static int by_shard(const void *left, const void *right)
 	return (a->shard > b->shard) - (a->shard < b->shard);
 }
 
-/* SQLite: the last step of a look that goes with a renewal.  It has come this far. */
-static int see_looked(void *ctx, const struct hwts_value *row)
-{
-	struct hwts_renewal *renewal = ctx;
-
-	renewal->looked = renewal->look->due_count == 0;
-	renewal->look_ns = hwt_now() - row[1].number;
-	return 0;
-}
-
-static size_t add_look(struct hwts_renewal *renewal, struct hwts_step *steps)
-{
-	size_t n = renewal->look ? hwts_look_begin(renewal->look, steps) : 0;
-
-	if (n == 0)
-		return 0;
-	steps[n] = (struct hwts_step){ .sql = HWTS_SQL_CLOCK, .each = see_looked, .ctx = renewal };
-	for (size_t i = 0; i <= n; i++)
-		steps[i].apart = true;
-	return n + 1;
-}
-
 /* SQLite. */
 static int renew_in_steps(struct hwts_conn *conn, struct hwts_renewal *renewal)
 {
 	const struct hwts_db *db = conn->db;
-	struct hwts_step steps[RENEW_STEPS + HWTS_LOOK_STEPS + 1] = {
+	struct hwts_step steps[] = {
 		HWTS_ASK(RENEW, hwts_note_row, &renewal->renewed, HWTS_TEXT(hwts_me(db)), HWTS_NUMBER(db->lease_us),
 			 HWTS_NUMBER(db->incarnation),
 			 HWTS_BYTES(renewal->kinds, renewal->absent ? 0 : renewal->kind_count)),
@@ -142,8 +116,7 @@ static int renew_in_steps(struct hwts_conn *conn, struct hwts_renewal *renewal)
 		{ .sql = HWTS_SQL_CLOCK, .each = see_clock, .ctx = renewal },
 	};
 
-	renewal->exact = true;
-	return hwts_run(conn, steps, RENEW_STEPS + add_look(renewal, steps + RENEW_STEPS), 0);
+	return hwts_run(conn, steps, HWTS_COUNT(steps), 0);
 }
 
 /* A shard, or what stands behind the last one. */
@@ -151,24 +124,20 @@ static int see_renewed(void *ctx, const struct hwts_value *row)
 {
 	struct hwts_renewal *renewal = ctx;
 
-	if (row[0].number != 0) {
-		(void)see_members(renewal,
-				  (const struct hwts_value[]){ HWTS_NUMBER(row[0].number / HWTS_SHARDS_MAX), row[6] });
-		return see_shard(renewal, row);
-	}
-	renewal->now_us = row[1].number;
-	renewal->renewed = row[2].number == 1;
-	renewal->looked = row[3].number == 0;
-	renewal->look_ns = row[4].number * 1000;
-	return renewal->look ? hwts_look_snapshot(renewal->look, &row[7]) : 0;
+	renewal->renewed = row[0].number == 0 && row[2].number == 1;
+	if (row[0].number == 0)
+		return 0;
+	(void)see_members(renewal,
+			  (const struct hwts_value[]){ HWTS_NUMBER(row[0].number / HWTS_SHARDS_MAX), row[6] });
+	return see_shard(renewal, row);
 }
 
-/* PostgreSQL; look NULL: none goes with it. */
-static int renew_at_once(struct hwts_conn *conn, struct hwts_renewal *renewal, struct hwts_look *look)
+/* PostgreSQL. */
+static int renew_at_once(struct hwts_conn *conn, struct hwts_renewal *renewal)
 {
 	const struct hwts_db *db = conn->db;
 	struct hwts_step steps[] = {
-		{ HWTS_SQL_RENEW_LOOK,
+		{ HWTS_SQL_RENEW_ALL,
 		  { HWTS_TEXT(hwts_me(db)), HWTS_NUMBER(db->lease_us), HWTS_NUMBER(db->incarnation),
 		    HWTS_BYTES(renewal->kinds, renewal->absent ? 0 : renewal->kind_count),
 		    HWTS_BYTES(renewal->kinds, renewal->kind_count) },
@@ -177,36 +146,23 @@ static int renew_at_once(struct hwts_conn *conn, struct hwts_renewal *renewal, s
 		  .commits = true },
 		{ HWTS_SQL_CLOCK, .each = see_clock, .ctx = renewal, .commits = true },
 	};
-	bool looks = hwts_look_args(look, steps[0].args + 5);
-	int rc = hwts_run(conn, steps, 1 + renewal->exact, looks ? HWTS_BRIEF : 0);
+	int rc = hwts_run(conn, steps, HWTS_COUNT(steps), 0);
 
 	for (size_t i = 0; i < renewal->kind_count; i++)
 		renewal->members[i] += renewal->renewed && !renewal->absent; /* it does not count itself */
-	renewal->reply_ns = renewal->exact ? conn->committed_ns : hwt_now();
-	renewal->looked &= looks;
+	renewal->reply_ns = conn->committed_ns;
 	return rc;
-}
-
-static void expect(struct hwts_renewal *renewal)
-{
-	renewal->shard_count = 0;
-	renewal->renewed = renewal->looked = false;
-	memset(renewal->members, 0, renewal->kind_count * sizeof(*renewal->members));
-	renewal->sent_ns = hwt_now();
 }
 
 int hwts_rows_renew(struct hwts_conn *conn, struct hwts_renewal *renewal)
 {
-	bool locks_rows = conn->db->engine->locks_rows;
 	int rc;
 
-	expect(renewal);
-	rc = locks_rows ? renew_at_once(conn, renewal, renewal->look) : renew_in_steps(conn, renewal);
-	if (rc != 0 && locks_rows && renewal->look && !conn->broken) {
-		expect(renewal);
-		renewal->exact = true;
-		rc = renew_at_once(conn, renewal, NULL);
-	}
+	renewal->shard_count = 0;
+	renewal->renewed = false;
+	memset(renewal->members, 0, renewal->kind_count * sizeof(*renewal->members));
+	renewal->sent_ns = hwt_now();
+	rc = conn->db->engine->locks_rows ? renew_at_once(conn, renewal) : renew_in_steps(conn, renewal);
 	if (renewal->shard_count > 0)
 		qsort(renewal->shards, renewal->shard_count, sizeof(*renewal->shards), by_shard);
 	return rc;

@@ -30,7 +30,6 @@
 #include "core/window.h"
 
 #define TAKE_AGAIN_NS HWT_MS(100)
-#define INEXACT 4 /* renewals in a row that read no clock by itself, while nothing is to be begun */
 
 static int64_t lease_ns(const hwt_store *store)
 {
@@ -273,13 +272,11 @@ static int act(hwt_store *store, struct hwts_renewal *renewal, int64_t *left_us)
 /* The renewal has come back. */
 static int renewed(hwt_store *store, const struct hwts_renewal *renewal, int64_t sent_boot_ns, int64_t slept_ns)
 {
-	const struct hwts_trip trip = { renewal->sent_ns, renewal->reply_ns, slept_ns, renewal->exact };
+	const struct hwts_trip trip = { renewal->sent_ns, renewal->reply_ns, slept_ns };
 
 	hwts_lock(store);
-	if (hwts_clock_sample(store, renewal->now_us, &trip)) {
+	if (hwts_clock_sample(store, renewal->now_us, &trip))
 		hwts_window_rearm(store);
-		store->share->inexact = INEXACT;
-	}
 	if (renewal->renewed) {
 		hwts_trust(store, sent_boot_ns + lease_ns(store) / 6 * 5);
 		hwts_reader_renewed(store, renewal);
@@ -324,17 +321,9 @@ static int renew(hwt_store *store, struct hwts_renewal *renewal)
 	int64_t sent_boot_ns = hwts_boot_ns(), slept_ns = hwts_clock_slept_ns();
 	int rc;
 
-	renewal->look = hwts_reader_lend(store);
-	renewal->exact = !renewal->look || store->share->inexact >= INEXACT;
 	rc = hwts_rows_renew(hwts_conn(store, HWTS_CONTROL), renewal);
 	HWTS_POINT("renewed");
-	if (rc == 0 && renewal->looked)
-		HWTS_POINT("looked");
-	store->share->inexact = rc == 0 && !renewal->exact ? store->share->inexact + 1 : 0;
-	if (rc == 0)
-		rc = renewed(store, renewal, sent_boot_ns, slept_ns);
-	hwts_reader_take_back(store, renewal);
-	return rc;
+	return rc ? rc : renewed(store, renewal, sent_boot_ns, slept_ns);
 }
 
 /* Renews, and balances.  *next_ns: when to come again at the latest. */

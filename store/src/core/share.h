@@ -18,7 +18,6 @@ struct hwts_share {
 	struct hwts_shard_row *skipped; /* shards the last take found locked; control retries at again_ns */
 	size_t skipped_count;
 	int64_t again_ns;
-	unsigned inexact; /* how many renewals in a row have read no clock by itself */
 };
 
 int hwts_share_open(hwt_store *store); /* for a start */

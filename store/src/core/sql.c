@@ -160,7 +160,7 @@ const struct hwts_statement hwts_statements[HWTS_SQLS] = {
 	TEXTS(CALL, "call", "",
 		"insert into @_hint (id, due_us, shard, len, at_us) values (0, 0, -1, 0, @now)",
 		"select pg_notify('@_members', '')"),
-	/* SQLite: this, MEMBERS and SHARDS are a renewal; PostgreSQL: RENEW_LOOK. */
+	/* SQLite: this, MEMBERS and SHARDS are a renewal; PostgreSQL: RENEW_ALL. */
 	TEXTS(RENEW, "renew", "tiil",
 		"with n as materialized (select @boot us) update @_member set until_us = n.us + ?2, kinds = ?4"
 		" from n where name = ?1 and incarnation = ?3 and until_us between n.us + 1 and n.us + 3600000000"
@@ -174,6 +174,19 @@ const struct hwts_statement hwts_statements[HWTS_SQLS] = {
 		" 3600000000, coalesce(m.until_us - n.us, 0), s.rules from (select @boot us) n cross join @_shard s"
 		" left join @_member m on m.name = s.owner where s.kind = ?1",
 		""),
+	/*
+	 * Renews the lease, and returns each shard of the kinds ?5, with how many others run its kind; then shard 0:
+	 * whether the lease is renewed.  All of it as it was before the renewal.
+	 */
+	TEXTS(RENEW_ALL, "renew", "tiilN", "",
+		"with n as materialized (select @now us), r as (update @_member set until_us = n.us + ?2, kinds = ?4"
+		" from n where name = ?1 and incarnation = ?3 and until_us between n.us + 1 and n.us + 3600000000"
+		" returning " HWTS_SYNCED_TEXT ") select s.*, l.n from n, unnest(?5) k(id), lateral (select count(*)"
+		" n from @_member l where k.id = any(l.kinds) and l.name <> ?1 and l.until_us between n.us + 1 and"
+		" n.us + 3600000000) l, lateral (select s.id, s.epoch, s.owner = ?1, coalesce(o.until_us, 0) not"
+		" between n.us + 1 and n.us + 3600000000, coalesce(o.until_us - n.us, 0), s.rules from @_shard s"
+		" left join @_member o on o.name = s.owner where s.kind = k.id offset 0) s union all select 0, 0,"
+		" exists (select 1 from r), false, 0, 0, 0"),
 	TEXT(CLOCK, "clock", "", "select @now, @mono"),
 	TEXTS(SNAPSHOT, "snapshot", "", "", "select pg_current_snapshot()::text"),
 	HWTS_LOOK_STATEMENTS

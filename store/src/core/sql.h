@@ -30,7 +30,7 @@ enum hwts_sql {
 	HWTS_SQL_KIND_MAKE, HWTS_SQL_KIND_OPEN, HWTS_SQL_KIND_SHARDS,
 	HWTS_SQL_KINDS, HWTS_SQL_KIND_REMOVE, HWTS_SQL_KIND_GROUPS, HWTS_SQL_KIND_RULES,
 	HWTS_SQL_JOIN, HWTS_SQL_NAMESAKE, HWTS_SQL_LEAVE, HWTS_SQL_BURY, HWTS_SQL_CALL, HWTS_SQL_RENEW,
-	HWTS_SQL_MEMBERS, HWTS_SQL_SHARDS, HWTS_SQL_RENEW_LOOK, HWTS_SQL_CLOCK,
+	HWTS_SQL_MEMBERS, HWTS_SQL_SHARDS, HWTS_SQL_RENEW_ALL, HWTS_SQL_CLOCK,
 	HWTS_SQL_SNAPSHOT, HWTS_SQL_LOOK, HWTS_SQL_LOOK_GROUP, HWTS_SQL_LOOK_NO_GROUP, HWTS_SQL_LOOK_NEXT,
 	HWTS_SQL_LOOK_NEXT_IN, HWTS_SQL_SWEEP,
 	HWTS_SQL_OVER, HWTS_SQL_TAKE, HWTS_SQL_GIVE,
@@ -67,7 +67,7 @@ struct hwts_value {
 #define HWTS_BYTES(value, size) { .bytes = (value), .len = (size) }
 #define HWTS_TEXT(value) { .bytes = (value), .len = (value) ? strlen(value) : 0 }
 /* clang-format on */
-#define HWTS_ARGS 17
+#define HWTS_ARGS 15
 #define HWTS_COLUMNS 16
 
 typedef int hwts_each(void *ctx, const struct hwts_value *row);
@@ -80,7 +80,6 @@ struct hwts_step {
 	void *ctx;
 	bool commits; /* PostgreSQL: the transaction ends with this step */
 	bool after;   /* of news: PostgreSQL executes it after the commit, and nobody minds if it fails */
-	bool apart;   /* SQLite, of a look: executed after the commit, and nobody minds if it fails */
 };
 
 /* clang-format off */
@@ -94,8 +93,7 @@ enum {
 	HWTS_SYNCED = 2, /* the commit is synced */
 	HWTS_OPEN = 4,   /* the transaction stays open, to the next run without this or to engine->finish */
 	HWTS_HASTY = 8,  /* SQLite: EAGAIN soon, if another process has the lock */
-	HWTS_LEASE = 16, /* PostgreSQL: synced, for processes outlive the server: rows_share.c */
-	HWTS_BRIEF = 32  /* PostgreSQL: EAGAIN soon, if a statement takes long */
+	HWTS_LEASE = 16  /* PostgreSQL: synced, for processes outlive the server: rows_share.c */
 };
 
 static inline int hwts_run(struct hwts_conn *conn, const struct hwts_step *steps, size_t n, unsigned flags)

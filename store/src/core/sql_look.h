@@ -11,11 +11,6 @@
  * LOOK_NEXT and LOOK_NEXT_IN read an index and no row, so that a row that cannot be read can be passed by.  PostgreSQL
  * reads the row all the same if its page has changed since the last vacuum.
  *
- * RENEW_LOOK renews the lease (?1 to ?5), and asks whether a look (?6 to ?17) would find anything, slice included.  It
- * returns each shard of the kinds ?5, with how many others run its kind, and behind them a row of shard 0: the clock,
- * as it was when the statement began, whether the lease is renewed, whether something was found, what that took, and
- * the snapshot.  All of it is one snapshot, that before the renewal.
- *
  * SQLite's SWEEP has no part 2, for commits are in line, and no part 4: an end is lost with the machine, and so is its
  * process.
  */
@@ -28,7 +23,7 @@
 #define NEXT(where) \
 	"select t.due_us, t.id from @_timeout t where " where \
 	" and (t.due_us, t.id) > (?1, ?2) order by t.due_us, t.id limit 1"
-/* PostgreSQL: rows of a shard m that a look and RENEW_LOOK look for. */
+/* PostgreSQL: rows of a shard m that a look looks for. */
 #define AHEAD "t.shard = m.s and (t.due_us, t.id) > (m.d, m.i) and t.due_us < m.h and " MAY_BEGIN
 #define LATE(from) \
 	"t.shard = m.s and t.due_us >= " from " and (t.due_us, t.id) <= (m.d, m.i) and t.tx >= m.x and not" \
@@ -67,24 +62,6 @@
 		" offset 0) x union all select x.* from m, lateral (select case when " MAY_BEGIN \
 		" then 3 else 4 end, " ROW " from @_timeout t where " OVERDUE("?7") \
 		" order by t.due_us, t.id limit ?5) x"), \
-	TEXTS(RENEW_LOOK, "renew", "tiilNNIIIIIIiitii", "", \
-		"with n as materialized (select @now us), r as (update @_member set until_us = n.us + ?2, kinds = ?4" \
-		" from n where name = ?1 and incarnation = ?3 and until_us between n.us + 1 and n.us + 3600000000" \
-		" returning " HWTS_SYNCED_TEXT \
-		"), m as materialized (select m.*, p.p, pg_snapshot_xmin(p.p) x from unnest(?6, ?7, ?8, ?9, ?10, ?11," \
-		" ?12) m(s, e, h, d, i, f, g), (select ?15::pg_snapshot p) p) select s.*, l.n, null from n," \
-		" unnest(?5) k(id), lateral (select count(*) n from @_member l where k.id = any(l.kinds) and" \
-		" l.name <> ?1 and l.until_us between n.us + 1 and n.us + 3600000000) l, lateral (select s.id," \
-		" s.epoch, s.owner = ?1, coalesce(o.until_us, 0) not between n.us + 1 and n.us + 3600000000," \
-		" coalesce(o.until_us - n.us, 0), s.rules from @_shard s left join @_member o on o.name = s.owner" \
-		" where s.kind = k.id offset 0) s union all select 0, n.us, exists (select 1 from r), f.found," \
-		" (extract(epoch from clock_timestamp() - statement_timestamp()) * 1000000)::bigint, 0, 0," \
-		" pg_current_snapshot()::text from n, lateral (select exists (select 1 from m, lateral (" \
-		"select 1 from @_timeout t where " AHEAD \
-		" union all select 1 from @_timeout t where " LATE("?14") \
-		" union all select 1 from @_timeout t where " OVERDUE("?13") \
-		" union all select 1 from @_timeout t where t.shard = m.s and t.due_us >= ?16 and t.due_us < ?17 and" \
-		" (t.state = 1 or (t.state = 2 and t.epoch <= m.e)) limit 1) x) found offset 0) f"),
 /* clang-format on */
 
 #endif

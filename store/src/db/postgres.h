@@ -58,7 +58,6 @@ struct pg_conn {
 	PGconn *handle;
 	uint64_t origin;       /* of its server; 0: not known */
 	bool was_silent;       /* its server has given up a transaction in which nothing was said for too long */
-	bool is_brief;         /* its statements may not take long */
 	bool callers;          /* not ours: nothing is prepared there, and there is no pipeline */
 	bool ready[HWTS_SQLS]; /* prepared */
 	struct pg_args args;   /* of the step that is sent */
@@ -111,7 +110,6 @@ int hwts_pg_error(struct pg_conn *conn, const PGresult *result, const char *doin
 int hwts_pg_exchange(struct hwts_conn *conn, const struct hwts_step *steps, size_t n, unsigned flags);
 int hwts_pg_finish(struct hwts_conn *conn, int rc);
 int hwts_pg_make(struct pg_conn *conn, const char *text);
-int hwts_pg_be_brief(struct pg_conn *conn, bool brief); /* from now on */
 
 /* In postgres_dial.c. */
 int hwts_pg_dial(struct hwts_db *db, enum hwts_role role, struct pg_conn **conn); /* says nothing to the server yet */

@@ -5,10 +5,7 @@
 #include "core/sql_words.h"
 #include "db/postgres.h"
 
-#include <stdio.h>
 #include <stdlib.h>
-
-#define BRIEF_MS 100 /* of a statement that is HWTS_BRIEF */
 
 static const char SYNCED[] = "select " HWTS_SYNCED_TEXT;
 
@@ -74,22 +71,6 @@ static size_t write_steps(struct pg_conn *conn, struct pg_step *out, const struc
 	return count;
 }
 
-/* How long statements may take is the connection's, so that none of an idle process says it. */
-int hwts_pg_be_brief(struct pg_conn *conn, bool brief)
-{
-	int64_t ms = brief ? HWTS_MIN(conn->conn.db->lease_us / 30000, BRIEF_MS) : 0;
-	char text[64];
-	int rc;
-
-	if (conn->is_brief == brief)
-		return 0;
-	(void)snprintf(text, sizeof(text), "set statement_timeout = %d", (int)ms);
-	rc = hwts_pg_simple(conn, text);
-	if (rc == 0)
-		conn->is_brief = brief;
-	return rc == ECONNRESET ? ENOTCONN : rc; /* nothing has happened */
-}
-
 int hwts_pg_exchange(struct hwts_conn *base, const struct hwts_step *steps, size_t n, unsigned flags)
 {
 	struct pg_conn *conn = pg_conn(base);
@@ -102,9 +83,6 @@ int hwts_pg_exchange(struct hwts_conn *base, const struct hwts_step *steps, size
 			rc = is_empty(steps[i].sql) ? 0 : run_on_callers(conn, &steps[i]);
 		return rc;
 	}
-	rc = hwts_pg_be_brief(conn, (flags & HWTS_BRIEF) != 0);
-	if (rc != 0)
-		return rc;
 	out = hwts_alloc((n + 3) * sizeof(*out));
 	if (!out)
 		return ENOMEM;

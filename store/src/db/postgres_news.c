@@ -18,9 +18,7 @@ int hwts_pg_listen(struct hwts_conn *base, const struct hwts_shard_row *shards, 
 		at += sprintf(at, "listen @_members;");
 	for (size_t i = 0; i < n; i++)
 		at += sprintf(at, "%s @_%d;", on ? "listen" : "unlisten", (int)shards[i].shard);
-	rc = at == text ? 0 : hwts_pg_be_brief(pg_conn(base), false);
-	if (rc == 0 && at != text)
-		rc = hwts_pg_simple(pg_conn(base), text);
+	rc = at == text ? 0 : hwts_pg_simple(pg_conn(base), text);
 	free(text);
 	return rc;
 }

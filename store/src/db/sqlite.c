@@ -253,22 +253,10 @@ static int execute(struct sqlite_conn *conn, const struct hwts_step *step)
 	return rc;
 }
 
-/* Reads after the commit, so that no writer waits for it. */
-static void read_apart(struct sqlite_conn *conn, const struct hwts_step *steps, size_t n)
-{
-	int rc = hwts_sqlite_do(conn, "begin", NOTHING);
-
-	conn->read_ns = hwt_now();
-	for (size_t i = 0; i < n && rc == 0; i++)
-		rc = execute(conn, &steps[i]);
-	(void)hwts_sqlite_commit(conn, rc);
-}
-
 int hwts_sqlite_exchange(struct hwts_conn *base, const struct hwts_step *steps, size_t n, unsigned flags)
 {
 	struct sqlite_conn *conn = sqlite_conn(base);
 	bool ends = !conn->callers && !(flags & HWTS_OPEN);
-	size_t at = 0;
 	int rc = 0;
 
 	if (conn->callers) {
@@ -288,13 +276,9 @@ int hwts_sqlite_exchange(struct hwts_conn *base, const struct hwts_step *steps, 
 	conn->now_us = hwts_wall_us(); /* with the lock: see rows_send.c */
 	conn->read_ns = hwt_now();
 	conn->boot_us = hwts_boot_ns() / 1000;
-	for (; at < n && rc == 0 && !steps[at].apart; at++)
-		rc = execute(conn, &steps[at]);
-	if (ends)
-		rc = hwts_sqlite_finish(base, rc);
-	if (rc == 0 && at < n)
-		read_apart(conn, steps + at, n - at);
-	return rc;
+	for (size_t i = 0; i < n && rc == 0; i++)
+		rc = execute(conn, &steps[i]);
+	return ends ? hwts_sqlite_finish(base, rc) : rc;
 }
 
 int hwts_sqlite_finish(struct hwts_conn *base, int rc)

@@ -362,8 +362,6 @@ static int wait_for_client(struct sim_conn *client, struct tx *tx, size_t bytes,
 	return ECONNRESET;
 }
 
-#define BRIEF_NS HWT_MS(100) /* no statement of HWTS_BRIEF takes longer */
-
 int sim_execute_all(struct sim_conn *client, struct tx **tx, const struct hwts_step *steps, size_t n, unsigned flags,
 		    bool synced, int64_t patience_ns, struct output *output)
 {
@@ -387,14 +385,10 @@ int sim_execute_all(struct sim_conn *client, struct tx **tx, const struct hwts_s
 		if (rc != 0)
 			break;
 		if (!*tx)
-			*tx = sim_begin_tx(flags & HWTS_BRIEF ? HWTS_MIN(patience_ns, BRIEF_NS) : patience_ns);
+			*tx = sim_begin_tx(patience_ns);
 		(*tx)->synced |= synced || flags & (HWTS_SYNCED | HWTS_LEASE);
 		sim_point("statement");
 		rc = starts == sim_server.starts ? sim_execute(*tx, &steps[i], output, &took_ns) : ECONNRESET;
-		if (rc == 0 && flags & HWTS_BRIEF && took_ns > BRIEF_NS) {
-			sim_sleep(BRIEF_NS);
-			rc = EAGAIN;
-		}
 		if (rc == 0 && starts == sim_server.starts)
 			rc = wait_for_client(client, *tx, output->bytes, WRITES);
 		if (starts != sim_server.starts)

@@ -65,7 +65,7 @@ SCENE(groups_begin_in_their_order_and_within_their_rules, sim_live_under_rules, 
 SCENE(groups_take_turns_beside_one_that_floods_them, sim_live_beside_a_flood, 10)
 SCENE(starts_keep_their_rate_as_machines_sleep_and_processes_stop, sim_live_asleep, 20)
 SCENE(what_the_database_refuses_holds_up_no_group_under_a_rate, sim_live_refused, 10)
-SCENE(an_idle_process_makes_a_round_trip_each_third_of_its_lease, sim_live_idly, 2)
+SCENE(an_idle_process_makes_two_round_trips_each_third_of_its_lease, sim_live_idly, 2)
 SCENE(what_two_processes_leave_one_after_the_other_is_taken_in_time, sim_live_after_two_deaths, 30)
 SCENE(what_runs_at_most_once_gets_a_thread_beside_a_busy_kind, sim_live_beside_a_busy_kind, 5)
 SCENE(what_was_begun_as_the_connection_was_lost_comes_to_its_end, sim_live_cut_off, 30)

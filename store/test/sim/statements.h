@@ -36,9 +36,6 @@ const struct version *sim_find(struct act *act, enum table table, int64_t id, st
 typedef bool sim_has_key(const struct act *act, const struct version *version, size_t i);
 int sim_find_unique(struct act *act, enum table table, sim_has_key *has_key, size_t i, struct row **out);
 int sim_change_rows(struct act *act); /* all statements that change rows one by one */
-void sim_write_snapshot(const struct act *act, char *text, size_t size);
-/* Behind the shards of a renewal: what its look finds. */
-void sim_emit_renewed(struct act *act, bool renewed, const char *snapshot);
 void sim_emit_due(struct act *act, int64_t part, const struct version *t);
 void sim_swap_next(struct version *version); /* what it is, and what has replaced it */
 void sim_drop_next(struct version *version);

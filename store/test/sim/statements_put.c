@@ -97,28 +97,23 @@ static int look(struct act *act)
 	return 0;
 }
 
-void sim_write_snapshot(const struct act *act, char *text, size_t size)
+static int snapshot(struct act *act)
 {
+	char text[1024];
 	uint64_t least = sim_server.next_tx;
+	struct hwts_value value;
 	int at;
 
 	for (unsigned i = 0; i < sim_server.active_count; i++)
 		if (sim_server.active[i] != act->tx)
 			least = HWTS_MIN(least, sim_server.active[i]->number);
-	at = snprintf(text, size, "%llu:%llu:", (unsigned long long)least, (unsigned long long)sim_server.next_tx);
+	at = snprintf(text, sizeof(text), "%llu:%llu:", (unsigned long long)least,
+		      (unsigned long long)sim_server.next_tx);
 	for (unsigned i = 0; i < sim_server.active_count; i++)
 		if (sim_server.active[i] != act->tx)
-			at += snprintf(text + at, size - (size_t)at, "%llu,",
+			at += snprintf(text + at, sizeof(text) - (size_t)at, "%llu,",
 				       (unsigned long long)sim_server.active[i]->number);
-}
-
-static int snapshot(struct act *act)
-{
-	char text[1024];
-	struct hwts_value value = { .bytes = text };
-
-	sim_write_snapshot(act, text, sizeof(text));
-	value.len = strlen(text);
+	value = (struct hwts_value)HWTS_BYTES(text, (size_t)at);
 	sim_emit(act, &value, 1);
 	return 0;
 }
@@ -178,61 +173,6 @@ static int sweep(struct act *act)
 		}
 	}
 	return 0;
-}
-
-/* Whether a statement would return any row. */
-static bool finds(struct act *act, sim_statement *statement, struct hwts_step *step)
-{
-	struct output output = { .first = NULL };
-	struct act inner = *act;
-	bool any;
-
-	step->each = hwts_note_row;
-	output.end = &output.first;
-	inner.step = step;
-	inner.output = &output;
-	(void)statement(&inner);
-	act->read = inner.read;
-	any = output.first != NULL;
-	(void)sim_hand_out(&output, false);
-	return any;
-}
-
-/* Parameters from 5 on: shards, epochs, ends, marks (two), begins of the sweep (two), late, from, snapshot, slice. */
-static bool looks(struct act *act)
-{
-	const struct hwts_value *a = act->step->args + 5, page = HWTS_NUMBER(1);
-	struct hwts_step look_step = HWTS_DO(LOOK, a[0], a[1], a[2], a[3], a[4], page);
-	struct hwts_step sweep_step = HWTS_DO(SWEEP, a[0], a[1], a[3], a[4], page, a[9], a[7], a[8], a[5], a[6]);
-	struct hwts_step slice_step = sweep_step;
-	int64_t *none = calloc(a[0].len + 1, sizeof(*none)), *from = calloc(a[0].len + 1, sizeof(*from));
-	bool found;
-
-	for (size_t i = 0; i < a[0].len; i++) {
-		none[i] = INT64_MIN;
-		from[i] = HWTS_MAX(a[10].number, INT64_MIN + 1) - 1;
-	}
-	slice_step.args[2].bytes = slice_step.args[3].bytes = none;
-	slice_step.args[6].number = a[11].number;
-	slice_step.args[8].bytes = slice_step.args[9].bytes = from;
-	found = finds(act, look, &look_step) || finds(act, sweep, &sweep_step) || finds(act, sweep, &slice_step);
-	free(none);
-	free(from);
-	return found;
-}
-
-void sim_emit_renewed(struct act *act, bool renewed, const char *snapshot)
-{
-	struct hwts_value values[] = { { 0 },
-				       HWTS_NUMBER(act->now_us),
-				       HWTS_NUMBER(renewed),
-				       HWTS_NUMBER(looks(act)),
-				       HWTS_NUMBER((int64_t)act->read * sim_server.price_ns / 1000),
-				       { 0 },
-				       { 0 },
-				       HWTS_TEXT(snapshot) };
-
-	sim_emit(act, values, HWTS_COUNT(values));
 }
 
 static bool is_listed(const struct version *t, int64_t states, int64_t to_us, int64_t after_us, int64_t after)

@@ -329,33 +329,21 @@ static bool may_renew(struct act *act, const struct version *member)
 	return member->n[MEMBER_INCARNATION] == NUMBER_ARG(2) && sim_is_live(act, member->n[MEMBER_UNTIL]);
 }
 
-static int renew(struct act *act, bool *renewed)
+static int renew_all(struct act *act)
 {
 	struct row *row;
-	struct version *member;
-	int rc = claim_member(act, may_renew, &row);
-
-	*renewed = row != NULL;
-	if (!row)
-		return rc;
-	member = sim_change(act, row);
-	member->n[MEMBER_UNTIL] = act->now_us + NUMBER_ARG(1);
-	sim_set_text(member, MEMBER_KINDS, TEXT_ARG(3)->bytes, TEXT_ARG(3)->len * sizeof(int64_t));
-	return 0;
-}
-
-static int renew_look(struct act *act)
-{
-	char snapshot[1024];
-	bool renewed;
 	int rc;
 
 	act->tx->synced = true;
-	sim_write_snapshot(act, snapshot, sizeof(snapshot)); /* before it waits for a lock */
-	emit_shards(act);
-	rc = renew(act, &renewed);
-	if (rc == 0)
-		sim_emit_renewed(act, renewed, snapshot);
+	emit_shards(act); /* as they are before it waits for a lock */
+	rc = claim_member(act, may_renew, &row);
+	if (row) {
+		struct version *member = sim_change(act, row);
+
+		member->n[MEMBER_UNTIL] = act->now_us + NUMBER_ARG(1);
+		sim_set_text(member, MEMBER_KINDS, TEXT_ARG(3)->bytes, TEXT_ARG(3)->len * sizeof(int64_t));
+	}
+	SIM_EMIT(act, 0, 0, row != NULL, 0, 0, 0, 0);
 	return rc;
 }
 
@@ -485,7 +473,7 @@ sim_statement *const sim_share_statements[HWTS_SQLS] = {
 	[HWTS_SQL_LEAVE] = leave,
 	[HWTS_SQL_BURY] = bury,
 	[HWTS_SQL_CALL] = call,
-	[HWTS_SQL_RENEW_LOOK] = renew_look,
+	[HWTS_SQL_RENEW_ALL] = renew_all,
 	[HWTS_SQL_CLOCK] = clock_now,
 	[HWTS_SQL_OVER] = over,
 	[HWTS_SQL_TAKE] = take,
