@@ -107,14 +107,21 @@ TEST(a_process_that_leaves_while_the_other_one_looks_leaves_its_shards_at_once)
 }
 
 static hwt_store *_Atomic puts_behind;
-static int64_t behind_us; /* beyond the mark of the look before, and not beyond that of this one */
+static int64_t behind_us; /* beyond the mark of a first look, and not beyond that of a second */
 
 static void put_behind_the_look(const char *where)
 {
-	hwt_store *store = strcmp(where, "looked") == 0 ? atomic_exchange(&puts_behind, NULL) : NULL;
+	hwt_store *store = strcmp(where, "looked") == 0 ? atomic_load(&puts_behind) : NULL;
 
 	if (!store)
 		return;
+	if (behind_us == 0) {
+		behind_us = now_us() + 5000 + INT64_C(400000000); /* the horizon is 2/3 of the lease */
+		sleep_ms(10);
+		look_now(store);
+		return;
+	}
+	atomic_store(&puts_behind, NULL);
 	CHECK_CALL(hwt_store_put(store, &SPEC("a", 0, .flags = HWT_STORE_ABSOLUTE, .due_us = behind_us), NULL), 0);
 }
 
@@ -126,8 +133,7 @@ TEST(what_is_put_between_a_look_and_its_marks_comes_into_the_window)
 {
 	CLOSING hwt_store *store = started(HWT_S(600));
 
-	sleep_ms(300);                                    /* the looks of the start are over */
-	behind_us = now_us() - 1000 + INT64_C(400000000); /* the horizon is 2/3 of the lease */
+	behind_us = 0;
 	atomic_store(&puts_behind, store);
 	atomic_store(&hwts_test_at, put_behind_the_look);
 	look_now(store);
