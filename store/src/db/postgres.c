@@ -34,6 +34,11 @@ static const struct {
 	{ "26", EIO, true, "; a pooler in transaction mode breaks prepared statements: connect directly" },
 };
 
+void hwts_pg_note_silence(struct pg_conn *conn, const char *state)
+{
+	conn->was_silent |= state && strcmp(state, SILENT) == 0;
+}
+
 int hwts_pg_error(struct pg_conn *conn, const PGresult *result, const char *doing)
 {
 	const char *state = result ? PQresultErrorField(result, PG_DIAG_SQLSTATE) : NULL;
@@ -45,7 +50,7 @@ int hwts_pg_error(struct pg_conn *conn, const PGresult *result, const char *doin
 		if (strncmp(state, meanings[i].state, strlen(meanings[i].state)) != 0)
 			continue;
 		conn->conn.broken |= meanings[i].gone;
-		conn->was_silent |= strcmp(state, SILENT) == 0;
+		hwts_pg_note_silence(conn, state);
 		return hwts_fail(meanings[i].rc, "postgresql: %s: %s (%s)%s", doing, text, state, meanings[i].advice);
 	}
 	if (!state || PQstatus(conn->handle) == CONNECTION_BAD) {

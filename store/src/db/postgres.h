@@ -62,6 +62,7 @@ struct pg_conn {
 	bool ready[HWTS_SQLS]; /* prepared */
 	struct pg_args args;   /* of the step that is sent */
 	int64_t patience_ns;
+	PQnoticeReceiver tell_notice; /* libpq's own, which calls the processor that the task has set */
 };
 
 static inline bool hwts_pg_is_pooled(const struct pg_conn *conn)
@@ -105,6 +106,7 @@ int hwts_pg_run(struct pg_conn *conn, struct pg_step *steps, size_t n);
 int hwts_pg_one(struct pg_conn *conn, const char *text, PGresult **result);
 int hwts_pg_simple(struct pg_conn *conn, const char *text); /* any number of statements, no parameters; @ too */
 int hwts_pg_error(struct pg_conn *conn, const PGresult *result, const char *doing);
+void hwts_pg_note_silence(struct pg_conn *conn, const char *state); /* of an error; NULL: it has none */
 
 /* In postgres_exchange.c. */
 int hwts_pg_exchange(struct hwts_conn *conn, const struct hwts_step *steps, size_t n, unsigned flags);

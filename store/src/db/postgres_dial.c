@@ -22,6 +22,15 @@ static void ignore_notice(void *arg, const char *message)
 	(void)message;
 }
 
+/* libpq takes an error for a notice if it came with the end of an earlier answer. */
+static void hear_notice(void *arg, const PGresult *notice)
+{
+	struct pg_conn *conn = arg;
+
+	hwts_pg_note_silence(conn, PQresultErrorField(notice, PG_DIAG_SQLSTATE));
+	conn->tell_notice(NULL, notice);
+}
+
 /* The url, and what it leaves open.  libpq tries its hosts in turn; those that must write it asks whether they do. */
 static PGconn *dial(const struct pg_db *db)
 {
@@ -82,6 +91,8 @@ int hwts_pg_dial(struct hwts_db *base, enum hwts_role role, struct pg_conn **out
 		return rc;
 	}
 	(void)PQsetNoticeProcessor(conn->handle, ignore_notice, NULL);
+	conn->tell_notice = PQsetNoticeReceiver(conn->handle, NULL, NULL);
+	(void)PQsetNoticeReceiver(conn->handle, hear_notice, conn);
 	*out = conn;
 	return 0;
 }
