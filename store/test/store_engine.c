@@ -340,18 +340,65 @@ TEST(notifications_are_read_as_they_were_written_and_others_are_ignored)
 	CHECK_INT(store->engine->connect(store->db, HWTS_CONTROL, &conn), ==, 0);
 	CHECK_INT(store->engine->listen(conn, &shard, 1, true), ==, 0);
 	for (size_t i = 0; i < HWTS_COUNT(sent); i++) {
-		(void)query("select pg_notify('%s_1024', '%s')", world.schema, sent[i][0]);
-		(void)query("select pg_notify('%s_1024', '99:1:1')", world.schema);
+		(void)query("select pg_notify('%s1024', '%s')", store->db->channel, sent[i][0]);
+		(void)query("select pg_notify('%s1024', '99:1:1')", store->db->channel);
 		read_news(store, conn, &heard);
 		if (strcmp(heard.text, sent[i][1]) != 0) {
 			fprintf(stderr, "    %s: %s\n", sent[i][0], heard.text);
 			CHECK(strcmp(heard.text, sent[i][1]) == 0);
 		}
 	}
-	(void)query("select pg_notify('%s_members', '')", world.schema);
-	(void)query("select pg_notify('%s_1024', '99:1:1')", world.schema);
+	(void)query("select pg_notify('%smembers', '')", store->db->channel);
+	(void)query("select pg_notify('%s1024', '99:1:1')", store->db->channel);
 	read_news(store, conn, &heard);
 	CHECK(strcmp(heard.text, "0:0:0:0 ") == 0);
+	store->engine->disconnect(conn);
+}
+
+/* A role that may connect, and nothing else: whatever it finds out, no name of a channel is in it. */
+TEST(a_role_without_rights_neither_hears_news_nor_forges_any)
+{
+	NEEDS_POSTGRES();
+	struct hwts_shard_row shard = { .shard = 1024 };
+	struct hwts_conn *conn = NULL;
+	struct heard heard;
+	PGnotify *notify;
+	char url[TEXT_MAX], role[64], text[256];
+	CLOSING hwt_store *store = fresh_store();
+
+	(void)snprintf(role, sizeof(role), "%s_anybody", world.schema);
+	(void)query("create role %s login", role);
+	url_of_role(url, role);
+	register_kind(store, "a", count_run, NULL, HWT_STORE_AT_LEAST_ONCE);
+	CHECK_INT(store->engine->connect(store->db, HWTS_CONTROL, &conn), ==, 0);
+	CHECK_INT(store->engine->listen(conn, &shard, 1, true), ==, 0);
+	(void)query("update %s_shard set owner = 'somebody'", world.schema); /* it is told */
+	PGconn *anybody = PQconnectdb(url + strlen("pg:"));
+	REQUIRE(PQstatus(anybody) == CONNECTION_OK);
+	for (int i = 0; i < 9; i++) {
+		(void)snprintf(text, sizeof(text), i < 8 ? "listen %s_%d; notify %s_%d, '5:1:7'" : "listen %s_members",
+			       world.schema, 1024 + i, world.schema, 1024 + i);
+		PQclear(PQexec(anybody, text));
+		CHECK(PQerrorMessage(anybody)[0] == '\0');
+	}
+	while ((notify = PQnotifies(anybody)) != NULL) /* its own */
+		PQfreemem(notify);
+	for (int i = 0; i < 20; i++)
+		(void)query("select %s_put('a', grp => 'tenant%d')", world.schema, i);
+	(void)query("select pg_notify('%s1024', '99:1:1')", store->db->channel);
+	read_news(store, conn, &heard);
+	CHECK(strstr(heard.text, ":1024:0 ") != NULL && strstr(heard.text, "5:1:1024") == NULL);
+	PQclear(PQexec(anybody, "select 1"));
+	CHECK(PQnotifies(anybody) == NULL);
+	CHECK_INT(query("select count(*) from pg_proc where strpos(prosrc, '%.16s') > 0", store->db->store), ==, 0);
+	for (size_t i = 0; i < 2; i++) {
+		(void)snprintf(text, sizeof(text), i == 0 ? "select store from %s_meta" : "select %s_channel(1024)",
+			       world.schema);
+		PGresult *refused = PQexec(anybody, text);
+		CHECK(strcmp(PQresultErrorField(refused, PG_DIAG_SQLSTATE), "42501") == 0);
+		PQclear(refused);
+	}
+	PQfinish(anybody);
 	store->engine->disconnect(conn);
 }
 #endif

@@ -63,7 +63,7 @@ static void draw_payload(struct prng *prng, char *payload, size_t size)
 	}
 }
 
-static void send_postgres(struct prng *prng, const int32_t *shards, size_t n)
+static void send_postgres(struct prng *prng, const hwt_store *store, const int32_t *shards, size_t n)
 {
 	USER *conn = connect_user();
 	char payload[1024], channel[64];
@@ -73,7 +73,7 @@ static void send_postgres(struct prng *prng, const int32_t *shards, size_t n)
 		PGresult *result;
 
 		draw_payload(prng, payload, sizeof(payload));
-		(void)snprintf(channel, sizeof(channel), "%s_%d", world.schema, shards[prng_below(prng, n)]);
+		(void)snprintf(channel, sizeof(channel), "%s%d", store->db->channel, shards[prng_below(prng, n)]);
 		result = PQexecParams(conn, "select pg_notify($1, $2)", 2, NULL, values, NULL, NULL, 0);
 		CHECK_INT(PQresultStatus(result), ==, PGRES_TUPLES_OK);
 		PQclear(result);
@@ -140,7 +140,7 @@ TEST(news_of_any_bytes_harm_nothing)
 #endif
 #ifdef HWT_STORE_POSTGRES
 	if (!world.sqlite)
-		send_postgres(&prng, shards, 8);
+		send_postgres(&prng, store, shards, 8);
 #endif
 	before = atomic_load(&ran);
 	for (unsigned i = 0; i < 50; i++)

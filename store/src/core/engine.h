@@ -86,6 +86,7 @@ struct hwts_db {
 	int64_t incarnation;
 	int64_t lease_us;
 	char store[33];               /* which store this is: what @_meta says */
+	char channel[48];             /* PostgreSQL: of news, without the shard; postgres_news.c */
 	char notice[500];             /* what open warns of, if anything */
 	const char *file;             /* SQLite: where it is, as each store on it has it; NULL: a server */
 	bool pooled;                  /* PostgreSQL: a pooler in transaction mode, so nothing stays with a session */

@@ -175,6 +175,8 @@ static int open_db(hwt_store *store, const hwt_store_config *config)
 		hwts_warn(store, "%s", store->db->notice);
 	if (rc == 0)
 		rc = hwts_rows_store(conn, NULL, store->db->store, &none);
+	(void)snprintf(store->db->channel, sizeof(store->db->channel), "%s_%.16s_", store->db->prefix,
+		       store->db->store);
 	if (rc == 0)
 		hwts_numbers_open(store, conn);
 	return hwts_pool_put(store, conn, rc);

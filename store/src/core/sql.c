@@ -88,7 +88,7 @@ const struct hwts_statement hwts_statements[HWTS_SQLS] = {
 		" coalesce(length(t.data), 0), @now from @_timeout t join @_shard s on s.id = t.shard join @_kind"
 		" k on k.id = t.kind join @_member m on m.name = s.owner where t.id" IN_LIST
 		" and t.state = 1 and (?3 or s.owner <> ?2) and t.due_us < @now + k.horizon_us and m.until_us " LIVE,
-		"select pg_notify('@_' || x.shard, case when length(x.news) > 7000 then 'r' else x.news end) from"
+		"select pg_notify('@news' || x.shard, case when length(x.news) > 7000 then 'r' else x.news end) from"
 		" (select t.shard + 0 shard, string_agg(concat(t.id, ':', t.due_us, ':', coalesce(length(t.data),"
 		" 0), case when t.grp <> '' or t.priority <> 0 then concat(':', t.priority, ':', encode(t.grp,"
 		" 'hex')) end), ',') news from (select @now us) n, @_timeout t where t.id = any(?1) and t.state = 1"
@@ -97,11 +97,11 @@ const struct hwts_statement hwts_statements[HWTS_SQLS] = {
 		" = x.shard offset 0) s where s.owner is not null and (?3 or (s.owner <> ?2 and " UNSYNCED "))"),
 	/* The same of rows that are due at one time, as PUT_ALIKE has put them: its setting says that it did. */
 	TEXTS(TELL_ALIKE, "tell", "iibitNK", "",
-		"select pg_notify('@_' || x.shard, replace(convert_from(x.news, 'UTF8'), '*', p.us::text)) from (select"
-		" case when ?3 then ?2 else split_part(current_setting('hwt_store.put', true), ' ', 2)::bigint + ?2"
-		" end us, split_part(current_setting('hwt_store.put', true), ' ', 1) id) p, unnest(?6, ?7) x(shard,"
-		" news), lateral (select s.owner from @_shard s where s.id = x.shard offset 0) s where p.id = ?1::text"
-		" and"
+		"select pg_notify('@news' || x.shard, replace(convert_from(x.news, 'UTF8'), '*', p.us::text)) from"
+		" (select case when ?3 then ?2 else split_part(current_setting('hwt_store.put', true), ' ', 2)::bigint"
+		" + ?2 end us, split_part(current_setting('hwt_store.put', true), ' ', 1) id) p, unnest(?6, ?7)"
+		" x(shard, news), lateral (select s.owner from @_shard s where s.id = x.shard offset 0) s where"
+		" p.id = ?1::text and"
 		" p.us < @now + ?4 + 1000000 and s.owner <> ?5 and " UNSYNCED),
 	/*
 	 * Kinds.  A process that joins, or makes a kind, shares a lock that a removal has alone.  On PostgreSQL one
@@ -159,7 +159,7 @@ const struct hwts_statement hwts_statements[HWTS_SQLS] = {
 	/* Tells the others to look at the shards. */
 	TEXTS(CALL, "call", "",
 		"insert into @_hint (id, due_us, shard, len, at_us) values (0, 0, -1, 0, @now)",
-		"select pg_notify('@_members', '')"),
+		"select pg_notify('@newsmembers', '')"),
 	/* SQLite: this, MEMBERS and SHARDS are a renewal; PostgreSQL: RENEW_ALL. */
 	TEXTS(RENEW, "renew", "tiil",
 		"with n as materialized (select @boot us) update @_member set until_us = n.us + ?2, kinds = ?4"

@@ -42,8 +42,8 @@
 	TEXTS(RULES_TELL, "rules", "Nt", \
 		"insert into @_hint (id, due_us, shard, len, at_us) select -2, 0, s.id, 0, @now from @_shard s where" \
 		" s.id = ?1 and s.owner is not null and s.owner <> ?2", \
-		"select pg_notify('@_' || s.id, 'l') from @_shard s where s.id = any(?1) and s.owner is not null and" \
-		" s.owner <> ?2"), \
+		"select pg_notify('@news' || s.id, 'l') from @_shard s where s.id = any(?1) and s.owner is not null" \
+		" and s.owner <> ?2"), \
 	TEXT(RULES_BACK, "rules", "n", \
 		"update @_kind as k set removed = null where k.id = ?1 and k.removed is not null and " HAS_ROWS \
 		" > 0"), \

@@ -41,6 +41,7 @@ static size_t put_word(struct output *out, const struct hwts_db *db, const char 
 		{ "@here", out->here ? out->here : ")", out->here ? out->here : "" },
 		{ "@values", out->here ? " select " : " values (", "" },
 		{ "@now", "?31", POSTGRES_NOW },
+		{ "@news", "", db->channel },
 		{ "@boot", "?32", POSTGRES_NOW },
 		{ "@mono", "?30", "0" },
 		{ "@any", "", "any" },

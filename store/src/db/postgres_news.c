@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * News between processes on a PostgreSQL server: notifications on a channel for each shard.
+ *
+ * Each role that may connect to a database may listen and notify there.  So the name of each channel has a part of the
+ * store's random text: a role that may not read @_meta hears no news, with ids and groups, and sends none.
  */
 #include "db/postgres.h"
 
@@ -9,15 +12,16 @@
 
 int hwts_pg_listen(struct hwts_conn *base, const struct hwts_shard_row *shards, size_t n, bool on)
 {
-	char *text = hwts_alloc((n + 1) * 32), *at = text;
+	const char *channel = base->db->channel;
+	char *text = hwts_alloc((n + 1) * (sizeof(base->db->channel) + 24)), *at = text;
 	int rc;
 
 	if (!text)
 		return ENOMEM;
 	if (on)
-		at += sprintf(at, "listen @_members;");
+		at += sprintf(at, "listen %smembers;", channel);
 	for (size_t i = 0; i < n; i++)
-		at += sprintf(at, "%s @_%d;", on ? "listen" : "unlisten", (int)shards[i].shard);
+		at += sprintf(at, "%s %s%d;", on ? "listen" : "unlisten", channel, (int)shards[i].shard);
 	rc = at == text ? 0 : hwts_pg_simple(pg_conn(base), text);
 	free(text);
 	return rc;
@@ -85,7 +89,7 @@ static void hear_rows(const char *news, int32_t shard, hwts_hear *hear, void *ct
 int hwts_pg_news(struct hwts_conn *base, bool signalled, hwts_hear *hear, void *ctx, int64_t *again_ns)
 {
 	struct pg_conn *conn = pg_conn(base);
-	size_t prefix = strlen(base->db->prefix) + 1;
+	size_t prefix = strlen(base->db->channel);
 	PGnotify *notify;
 
 	*again_ns = 0;
