@@ -498,6 +498,28 @@ TEST(many_rows_of_a_transaction_notify_a_few_times)
 	WAIT_FOR(query("select count(*) from %s_timeout", world.schema) == 1);
 }
 
+/* Of two that read in an index where the other one puts, the second to commit would fail. */
+TEST(serializable_transactions_that_put_do_not_conflict)
+{
+	SQL_WORLD(store, conn);
+	static const char *const what[] = { "", ", 'x', grp => 'g'", ", key => 'k%d'", ", delay => '1 day'" };
+	USER *other = connect_user();
+	PGconn *const both[] = { conn, other };
+	char arguments[64];
+
+	(void)query("update %s_shard set owner = 'somebody'", world.schema);
+	for (size_t i = 0; i < sizeof(what) / sizeof(what[0]); i++) {
+		for (int step = 0; step < 6; step++) {
+			if (step < 2)
+				(void)sql(both[step], "begin isolation level serializable");
+			(void)snprintf(arguments, sizeof(arguments), what[i], step);
+			CHECK_INT(PUT_SQL(both[step % 2], "'a'%s", arguments), >, 0);
+		}
+		SAYS("", sql, conn, "commit");
+		SAYS("", sql, other, "commit");
+	}
+}
+
 /* The number of rules of all shards together. */
 static int64_t rules(void)
 {

@@ -12,8 +12,9 @@
  * @_line     A zone is the name of a file of the server's tz database, as zone.c has it, with the very letters.  The
  *            server itself also takes abbreviations, rules and letters of either case, but says the name as the file
  *            has it.  Each rule has a digit: such names are looked up, which takes 100 ms and more.
- * @_tell     As HWTS_SQL_TELL.  From the fifth row of a transaction on the text is always the same, and the server
- *            sends equal ones once.
+ * @_tell     As HWTS_SQL_TELL, but without a look at the row: of two SERIALIZABLE transactions that put into one page
+ *            of an index, and read there, one would fail.  From the fifth row of a transaction on the text is always
+ *            the same, and the server sends equal ones once.
  * @_raise    Pauses and limits raise the number of rules at the end of the transaction: until then they lock no row of
  *            a shard, on which begins would wait.  So they make this trigger deferred again, for the transaction.
  * @_put      Each statement costs about as much as the row, so a plain put has two: the kind, and the row.  What is
@@ -174,7 +175,8 @@ static const char *const FUNCTIONS_PUT[] = {
 	"  return (select '@_'::text || left(m.store, 16) || '_'::text || place::text from `meta m);",
 	"end $hwt$;",
 	"",
-	"create or replace function `tell(its_id bigint, place int) returns void language plpgsql as $hwt$",
+	"create or replace function `tell(its_id bigint, place int, due bigint, size int, its_priority int, grp bytea)",
+	"returns void language plpgsql as $hwt$",
 	"declare",
 	"  told constant text := coalesce(current_setting('@.told'::text, true), ''::text);",
 	"begin",
@@ -183,9 +185,8 @@ static const char *const FUNCTIONS_PUT[] = {
 	"  end if;",
 	"  if length(told) < 4 then",
 	"    perform set_config('@.told'::text, told || '.'::text, true);",
-	"    perform pg_notify(`channel(place), concat_ws(':'::text, t.id, t.due_us,",
-	"      coalesce(length(t.data), 0), t.priority, encode(t.grp, 'hex'::text)))",
-	"    from `timeout t where t.id = its_id and t.bucket = (its_id & 1023::bigint)::int;",
+	"    perform pg_notify(`channel(place), concat_ws(':'::text, its_id, due, size, its_priority,",
+	"      encode(grp, 'hex'::text)));",
 	"  else",
 	"    perform pg_notify(`channel(place), 'r'::text);",
 	"  end if;",
@@ -247,6 +248,7 @@ static const char *const FUNCTIONS_PUT[] = {
 	"  kind_shards int;",
 	"  horizon bigint;",
 	"  content bytea := coalesce(bytes, convert_to(data, 'UTF8'::name));",
+	"  size constant int := coalesce(length(content), 0);",
 	"  its_key bytea;",
 	"  its_group bytea := '';",
 	"  starts bigint := now_us;",
@@ -259,10 +261,10 @@ static const char *const FUNCTIONS_PUT[] = {
 	"  present record;",
 	"begin",
 	"  if (num_nonnulls(bytes, key, grp, every, its_cron, its_zone, grace) = 0 and if_exists = 'error'",
-	"    and its_priority = 0 and (data is null or length(content) <= 1048576)) is not true then",
-	"    if length(content) > 1048576 then",
+	"    and its_priority = 0 and size <= 1048576) is not true then",
+	"    if size > 1048576 then",
 	"      raise invalid_parameter_value",
-	"        using message = format('%s bytes of data are more than 1 MiB', length(content)),",
+	"        using message = format('%s bytes of data are more than 1 MiB', size),",
 	"        hint = 'Keep them elsewhere, and put where they are.';",
 	"    elsif its_priority is null or its_priority < -100 or its_priority > 100 then",
 	"      raise invalid_parameter_value using message = format('priority is %s', its_priority),",
@@ -323,7 +325,7 @@ static const char *const FUNCTIONS_PUT[] = {
 	"    values (its_id, due, starts, 0, period, place, kind_id, kind_id * 1024 + place % kind_shards, 0, 1,",
 	"      its_priority, its_group, its_cron, its_zone, its_grace, nullif(content, ''::bytea));",
 	"    if due < now_us + horizon + 1000000::bigint then",
-	"      perform `tell(its_id, kind_id * 1024 + place % kind_shards);",
+	"      perform `tell(its_id, kind_id * 1024 + place % kind_shards, due, size, its_priority, its_group);",
 	"    end if;",
 	"    return its_id;",
 	"  end if;",
@@ -335,7 +337,7 @@ static const char *const FUNCTIONS_PUT[] = {
 	"    on conflict (bucket, kind, grp, key) where key is not null do nothing;",
 	"    if found then",
 	"      if due < now_us + horizon + 1000000::bigint then",
-	"        perform `tell(its_id, kind_id * 1024 + place % kind_shards);",
+	"        perform `tell(its_id, kind_id * 1024 + place % kind_shards, due, size, its_priority, its_group);",
 	"      end if;",
 	"      return its_id;",
 	"    end if;",
@@ -357,8 +359,9 @@ static const char *const FUNCTIONS_PUT[] = {
 	"    where t.id = present.id and t.bucket = (present.id & 1023::bigint)::int",
 	"      and (t.state = 3 or (t.state = 1 and if_exists = 'replace'));",
 	"    if found then",
-	"      perform `tell(present.id, kind_id * 1024 + place % kind_shards)",
-	"      where due < now_us + horizon + 1000000::bigint;",
+	"      if due < now_us + horizon + 1000000::bigint then",
+	"        perform `tell(present.id, kind_id * 1024 + place % kind_shards, due, size, its_priority, its_group);",
+	"      end if;",
 	"      return present.id;",
 	"    end if;",
 	"    update `timeout t set next_due_us = due, next_base_us = starts, next_period_us = period,",
