@@ -37,6 +37,7 @@ static const char *const CALLS[] = {
 	"select `cancel_group('a', null)",
 	"select `put('a', repeat('x', 1048577))",
 	"select `put('a', priority => 101)",
+	"select `put('a', '\\x61'::bytea)",
 	"select `put('a', key => 'k', if_exists => 'merge')",
 	"select `put('a', if_exists => 'keep')",
 	"select `put('a', 'x', 'x')",
