@@ -89,6 +89,26 @@ listen() {
 	return 1
 }
 
+# ROLE STATEMENT: may not be executed.
+is_refused() {
+	sql -U "$1" -c "$2" 2>&1 | grep -q 'permission denied' || echo "$1 may $2"
+}
+
+# What the document shows under "Rights".
+one_kind() {
+	awk '/^```sql/ { text = ""; next } /^```$/ { if (text ~ /function remind/) print text; text = "" } { text = text $0 "\n" }' \
+		store/doc/languages.md >"$work/rights.sql"
+	sql -c 'create role web login' -c 'create role other login' -c "select from hwt_make_kind('reminder')"
+	sql -f "$work/rights.sql" || echo "exit $?"
+	sql -U web -c "select 'no id' where remind('call bob', now() + interval '1 day', 'bob') is null" || echo "exit $?"
+	[ "$(sql -U web -c "select forget('bob')" -c "select forget('bob')")" = "cancelled
+none" ] || echo 'what was put is not cancelled'
+	is_refused web "select hwt_put('reminder')"
+	is_refused web "select hwt_put('job')"
+	is_refused web 'select hwt_cancel(1)'
+	is_refused other "select forget('bob')"
+}
+
 jdbc=/usr/share/java/postgresql.jar
 java=
 command -v java >/dev/null 2>&1 && command -v javac >/dev/null 2>&1 && [ -e $jdbc ] && listen && java=yes
@@ -116,4 +136,5 @@ language go "$({ quietly command -v go && [ -d $GOPATH/src/github.com/lib/pq ]; 
 language java "$([ -n "$java" ] || echo JDBC)" java -cp $jdbc $examples/Postgres.java "jdbc:postgresql://127.0.0.1:$PGPORT/postgres?user=hwt"
 
 result a_trigger_expires_an_order_and_a_rollback_undoes_it "$(trigger 2>&1)"
+result a_role_puts_one_kind_by_a_function_that_names_it "$(one_kind 2>&1)"
 finish
