@@ -435,15 +435,21 @@ static void judge_order(struct act *act)
 	}
 }
 
-/* The shards are locked when a row wants to know which are. */
+/*
+ * BEGIN_UNLOCKED first locks the rows that no other transaction has locked, also those that it cannot begin then.  The
+ * shards are locked when a row is compared with them.
+ */
 static int begin(struct act *act, enum if_locked patience)
 {
 	const struct version *t;
 	bool any = false;
 	int rc;
 
-	for (size_t i = 0; i < COUNT_ARG(0); i++)
-		any |= sim_find_row(act, ITEM_ARG(0, i), &t) != NULL;
+	for (size_t i = 0; i < COUNT_ARG(0); i++) {
+		struct row *row = sim_find_row(act, ITEM_ARG(0, i), &t);
+
+		any |= row && (patience == WAITS || sim_lock(act, row, true, SKIPS) == 0);
+	}
 	rc = any ? share_shards(act, is_held, patience) : 0;
 
 	for (size_t i = 0; i < COUNT_ARG(0) && rc == 0; i++) {

@@ -55,7 +55,7 @@ static int flush(struct act *act)
 	return 0;
 }
 
-/* i: the id that it would have. */
+/* i: the id that it would have; 0: none is asked for. */
 static bool is_kind(const struct act *act, const struct version *kind, size_t i)
 {
 	return kind->n[KIND_ID] == (int64_t)i || sim_is_text(kind->s[KIND_NAME], TEXT_ARG(0));
@@ -70,7 +70,9 @@ static int kind_make(struct act *act)
 
 	EACH_SEEN (act, KIND, is)
 		most = HWTS_MAX(most, is->n[KIND_ID]);
-	rc = sim_find_unique(act, KIND, is_kind, (size_t)most + 1, &taken);
+	rc = sim_find_unique(act, KIND, is_kind, 0, &taken); /* ON CONFLICT asks for the name alone */
+	if (rc == 0 && !taken)
+		rc = sim_find_unique(act, KIND, is_kind, (size_t)most + 1, &taken);
 	if (rc != 0 || taken)
 		return rc;
 	made = sim_insert(act, KIND);
