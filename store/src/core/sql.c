@@ -51,7 +51,8 @@ const struct hwts_statement hwts_statements[HWTS_SQLS] = {
 	TEXTS(CANCEL_ALL, "cancel", "In",
 		"delete from @_timeout where " THIS " and state <> 2 and (1 << state) & ?2 <> 0 returning id",
 		"delete from @_timeout where id = any(array(select u.id from @_timeout u where u.id = any(?1) and"
-		" u.state <> 2 for update skip locked)) and state <> 2 and (1 << state) & ?2 <> 0 returning id"),
+		" u.state <> 2 and (1 << u.state) & ?2 <> 0 for update skip locked)) and state <> 2 and (1 << state) &"
+		" ?2 <> 0 returning id"),
 	/* The run in progress is its last: nothing files it again, and nobody takes it over.  ?2: also of no series. */
 	TEXT(CANCEL_LAST, "cancel", "ib",
 		"update @_timeout set last = true where "
@@ -73,7 +74,8 @@ const struct hwts_statement hwts_statements[HWTS_SQLS] = {
 		"with n as materialized (select ?2 us) update @_timeout set"
 		REFILE
 		"@tx from n where id = any(array(select u.id from @_timeout u where u.id = any(?1) and u.state <> 2"
-		" for update skip locked)) and state <> 2 and (1 << state) & ?3 <> 0" MOVED),
+		" and (1 << u.state) & ?3 <> 0 for update skip locked)) and state <> 2 and (1 << state) & ?3 <> 0"
+		MOVED),
 	TEXTS(STATES, "state", "I",
 		"select id, state, " HAS_MORE " from @_timeout where " THIS,
 		"select id, state, " HAS_MORE " from @_timeout where id = any(?1)"),
