@@ -144,11 +144,11 @@ static int store(struct act *act)
 static int draw(struct act *act)
 {
 	struct row *row = sim_server.rows[META];
-	int64_t count = NUMBER_ARG(0), least;
+	int64_t count = NUMBER_ARG(0), most = INT64_C(4398046511104) - count, least;
 	struct version *meta;
-	int rc = sim_lock(act, row, true, WAITS);
+	int rc = sim_see(act, row)->n[META_NEXT] <= most ? sim_lock(act, row, true, WAITS) : 0;
 
-	if (rc != 0 || row->newest->n[META_NEXT] > INT64_C(4398046511104) - count)
+	if (rc != 0 || row->newest->n[META_NEXT] > most)
 		return rc;
 	least = HWTS_MIN((act->now_us - INT64_C(1767225600000000)) / 250, INT64_C(3298534883328));
 	meta = sim_change(act, row);

@@ -67,18 +67,26 @@ struct tx *sim_begin_tx(int64_t lock_patience_ns)
 	return tx;
 }
 
+/* Of a shared lock that has become exclusive the exclusive one. */
+static void unlock_row(struct tx *tx, struct row *row)
+{
+	unsigned at = row->lock_count;
+
+	for (unsigned i = 0; i < row->lock_count; i++)
+		if (row->locks[i].tx == tx && (at == row->lock_count || row->locks[i].exclusive))
+			at = i;
+	SIM_CHECK(at < row->lock_count);
+	row->locks[at] = row->locks[--row->lock_count];
+	row->unlocked_ns = sim_now();
+	sim_wake_all(row);
+}
+
 /* The last ones, down to a savepoint or to none. */
 static void unlock(struct tx *tx, size_t down_to)
 {
 	while (tx->lock_count > down_to) {
-		struct row *row = tx->locked[--tx->lock_count];
-
-		for (unsigned j = 0; j < row->lock_count; j++)
-			if (row->locks[j].tx == tx) {
-				row->unlocked_ns = sim_now();
-				row->locks[j--] = row->locks[--row->lock_count];
-			}
-		sim_wake_all(row);
+		tx->lock_count--;
+		unlock_row(tx, tx->locked[tx->lock_count]);
 	}
 }
 
@@ -300,10 +308,8 @@ int sim_lock(struct act *act, struct row *row, bool exclusive, enum if_locked pa
 	if (rc != 0)
 		return rc;
 	for (unsigned i = 0; i < row->lock_count; i++)
-		if (row->locks[i].tx == tx) {
-			row->locks[i].exclusive |= exclusive;
+		if (row->locks[i].tx == tx && row->locks[i].exclusive >= exclusive)
 			return 0;
-		}
 	if (row->lock_count == HWTS_COUNT(row->locks))
 		abort();
 	row->locks[row->lock_count++] = (struct lock){ tx, exclusive };
