@@ -272,7 +272,7 @@ static const char *const FUNCTIONS[] = {
 	"      start_every_us = excluded.start_every_us, burst = excluded.burst;",
 	"    return;",
 	"  end if;",
-	"  update `group g set running = null, start_every_us = null, burst = null",
+	"  update `group g set running = null, start_every_us = 0, burst = 0",
 	"  where g.bucket = place and g.kind = k.kind_id and g.grp = its_group;",
 	"  delete from `group g where g.bucket = place and g.kind = k.kind_id and g.grp = its_group and not g.paused;",
 	"end $hwt$;",
