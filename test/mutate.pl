@@ -13,8 +13,8 @@ use warnings;
 use Digest::MD5 'md5_hex';
 use File::Find;
 
-our @files; # by their paths below src/; headers for users and the store's by their whole paths
-find({ no_chdir => 1, wanted => sub { push @files, s{^src/}{}r if /\.(?:[ch]|hpp)$/ } }, 'src', 'include', 'store/src', 'store/include');
+our @files; # by their paths below src/; others, such as headers for users and the tables of the simulation, by their whole paths
+find({ no_chdir => 1, wanted => sub { push @files, s{^src/}{}r if /\.(?:[ch]|hpp)$/ } }, 'src', 'include', 'store/src', 'store/include', 'store/test/sim');
 @files = sort @files;
 
 # The one that an entry means: a path below src/, or the end of one that is the only such.
