@@ -428,7 +428,9 @@ static bool compare_under(uint64_t seed, struct side *sides, unsigned conns)
  * The tests
  */
 
-#define SCRIPTS (on_sqlite() ? 130 : 35) /* of a fixed run, for each test */
+/* Of a fixed run, for each test.  Most statements meet a row in a few scripts, and all of them do in all. */
+#define ALL_SCRIPTS (on_sqlite() ? 130U : 35U)
+#define SCRIPTS HWTS_MAX(scaled(ALL_SCRIPTS), 8U)
 #define LEAST 1                         /* so often each statement had rows, and on PostgreSQL had none once */
 
 /* Those that neither return nor change rows: locks, news, and what holds for a session. */
@@ -592,8 +594,8 @@ TEST(both_databases_answer_alike)
 /* By the tests before. */
 TEST(each_statement_was_compared_with_rows_and_without)
 {
-	if (was_drawn)
-		SKIP("other seeds");
+	if (was_drawn || SCRIPTS < ALL_SCRIPTS)
+		SKIP("other seeds, or few");
 	for (enum hwts_sql sql = 0; sql < HWTS_SQLS; sql++) {
 		const struct hwts_statement *statement = &hwts_statements[sql];
 		unsigned with = counts.with[sql], without = counts.without[sql];
