@@ -14,7 +14,7 @@
  *            has it.  Each rule has a digit: such names are looked up, which takes 100 ms and more.
  * @_tell     As HWTS_SQL_TELL, but without a look at the row: of two SERIALIZABLE transactions that put into one page
  *            of an index, and read there, one would fail.  From the fifth row of a transaction on the text is always
- *            the same, and the server sends equal ones once.
+ *            the same, and each shard is sent one: @.told has a dot for each text before, and these shards.
  * @_raise    Pauses and limits raise the number of rules at the end of the transaction: until then they lock no row of
  *            a shard, on which begins would wait.  So they make this trigger deferred again, for the transaction.
  * @_put      data is of any type, for one of text alone would take no jsonb, and of two functions `grant` takes neither
@@ -172,25 +172,28 @@ static const char *const FUNCTIONS_PUT[] = {
 	"  end if;",
 	"end $hwt$;",
 	"",
-	"create or replace function `channel(place int) returns text language plpgsql as $hwt$",
-	"begin",
-	"  return (select '@_'::text || left(m.store, 16) || '_'::text || place::text from `meta m);",
-	"end $hwt$;",
-	"",
 	"create or replace function `tell(its_id bigint, place int, due bigint, size int, its_priority int, grp bytea)",
 	"returns void language plpgsql as $hwt$",
 	"declare",
 	"  told constant text := coalesce(current_setting('@.told'::text, true), ''::text);",
+	"  mark constant text := ' '::text || place::text || ' '::text;",
+	"  channel text;",
 	"begin",
-	"  if (select s.owner from `shard s where s.id = place) is null then",
+	"  if strpos(told, mark) > 0 then",
+	"    return;",
+	"  end if;",
+	"  select '@_'::text || left(m.store, 16) || '_'::text || s.id::text into channel from `shard s, `meta m",
+	"    where s.id = place and s.owner is not null;",
+	"  if not found then",
 	"    return;",
 	"  end if;",
 	"  if length(told) < 4 then",
 	"    perform set_config('@.told'::text, told || '.'::text, true);",
-	"    perform pg_notify(`channel(place), concat_ws(':'::text, its_id, due, size, its_priority,",
+	"    perform pg_notify(channel, concat_ws(':'::text, its_id, due, size, its_priority,",
 	"      encode(grp, 'hex'::text)));",
 	"  else",
-	"    perform pg_notify(`channel(place), 'r'::text);",
+	"    perform set_config('@.told'::text, told || mark, true);",
+	"    perform pg_notify(channel, 'r'::text);",
 	"  end if;",
 	"end $hwt$;",
 	"",
@@ -214,8 +217,8 @@ static const char *const FUNCTIONS_PUT[] = {
 	"    where k.id = its_kind and (its_bucket is null or s.id = k.id * 1024 + its_bucket % k.shards);",
 	"  perform 1 from `shard s where s.id = any(places) order by s.id for update;",
 	"  update `shard s set rules = s.rules + 1::bigint where s.id = any(places);",
-	"  perform pg_notify(`channel(s.id), 'l'::text) from `shard s",
-	"    where s.id = any(places) and s.owner is not null;",
+	"  perform pg_notify('@_'::text || left(m.store, 16) || '_'::text || s.id::text, 'l'::text)",
+	"    from `shard s, `meta m where s.id = any(places) and s.owner is not null;",
 	"  return null;",
 	"end $hwt$;",
 	"",
