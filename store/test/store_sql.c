@@ -69,6 +69,11 @@ TEST(what_is_put_by_sql_is_what_a_program_in_c_would_have_put)
 	CHECK_INT(COUNT("base_us = due_us and data is null and bucket = 296 and"
 			" shard = kind * 1024 + 296 %% 8 and epoch = 0 and attempt = 0"),
 		  ==, 1);
+	/* A due time of 0 would say that it is not known yet. */
+	id = PUT_SQL(conn, "'a', at => '1970-01-01 00:00+00'");
+	CHECK_INT(info_of(store, id).due_us, ==, 1);
+	SAYS("rescheduled", call, conn, "reschedule", "%lld, at => '1970-01-01 00:00+00'", (long long)id);
+	CHECK_INT(info_of(store, id).due_us, ==, 1);
 	for (int i = 0; i < 4; i++) { /* due now */
 		static const char *const now[] = { "null", "'-1 hour'", "'-290000 years'", "'-178000000 years'" };
 

@@ -12,6 +12,7 @@
  * @_line     A zone is the name of a file of the server's tz database, as zone.c has it, with the very letters.  The
  *            server itself also takes abbreviations, rules and letters of either case, but says the name as the file
  *            has it.  Each rule has a digit: such names are looked up, which takes 100 ms and more.
+ * @_moment   Never 0, which says that a cron line has no time yet.
  * @_tell     As HWTS_SQL_TELL, but without a look at the row: of two SERIALIZABLE transactions that put into one page
  *            of an index, and read there, one would fail.  From the fifth row of a transaction on the text is always
  *            the same, and each shard is sent one: @.told has a dot for each text before, and these shards.
@@ -121,7 +122,7 @@ static const char *const FUNCTIONS_PUT[] = {
 	"    raise invalid_parameter_value using message = format('%s is not between 1970 and the year 10000', due),",
 	"      hint = 'Look at delay and at.';",
 	"  end if;",
-	"  return us::bigint;",
+	"  return greatest(us::bigint, 1::bigint);",
 	"end $hwt$;",
 	"",
 	"create or replace function `find(named text, out kind_id int, out kind_shards int, out horizon bigint)",
