@@ -21,6 +21,7 @@ from ._run import Run
 from ._values import ANY, Default, Group, IfExists, Info, KindInfo, Outcome, Put, State, Stats
 
 JOIN_S = 0.1  # between two looks at which workers are left
+SIGNALS_S = 0.5  # between two chances for a signal's handler
 
 
 class ThreadStore(Base[Callable[[Run], Any]]):
@@ -99,7 +100,7 @@ class ThreadStore(Base[Callable[[Run], Any]]):
 			try:
 				for _ in range(self._threads):
 					self._start_worker()
-				self._stops.get()
+				self._await_stop()
 			finally:
 				self._halt(stop_within)
 		finally:
@@ -109,6 +110,14 @@ class ThreadStore(Base[Callable[[Run], Any]]):
 			while not self._stops.empty():
 				self._stops.get()
 			self._running = False
+
+	def _await_stop(self) -> None:
+		"""Between two waits a signal's handler runs: a wait goes on if another thread got the signal, or if it came just before."""
+		while True:
+			try:
+				return self._stops.get(timeout=SIGNALS_S)
+			except queue.Empty:
+				pass
 
 	def stop(self) -> None:
 		"""Lets run() return. On any thread, in tasks too, and before run(), which then returns at once."""

@@ -104,3 +104,19 @@ def test_without_memory_the_loop_looks_again_after_a_second(world: World, monkey
 			assert len(refused) == 1
 
 	asyncio.run(main())
+
+
+SIGNALLED = """
+import signal, sys, threading, time, hwt_store
+with hwt_store.open_threads(sys.argv[1], schema=sys.argv[2]) as store:
+	@store.kind("a")
+	def task(run):
+		time.sleep(0.5)  # the main thread waits meanwhile
+		signal.pthread_kill(threading.get_ident(), signal.SIGTERM)
+	store.put("a")
+	store.run()
+"""
+
+
+def test_a_signal_that_another_thread_gets_lets_run_return(world: World) -> None:
+	assert world.start(SIGNALLED).wait(PATIENCE_S) == 0
