@@ -14,7 +14,7 @@ from typing import Any, AsyncIterator, Awaitable, Callable, Collection, Iterable
 
 from ._base import Base
 from ._calls import TIMED_OUT, say
-from ._lib import Error, Span
+from ._lib import Span
 from ._pages import Pages
 from ._puts import Puts
 from ._run import Run
@@ -172,7 +172,9 @@ class Store(Base[Callable[[Run], Awaitable[Any]]]):
 		while True:
 			try:
 				got = self._calls.next()
-			except Error as error:  # no memory
+				if isinstance(got, Run):
+					self._start(got)
+			except Exception as error:  # no memory
 				say(logging.ERROR, "no run is begun for a second", error=error)
 				self._loop.remove_reader(self._fd)
 				self._loop.call_later(1, self._watch)
@@ -181,9 +183,18 @@ class Store(Base[Callable[[Run], Awaitable[Any]]]):
 				if got == errno.ECANCELED:
 					self._forget_fd()
 				return
-			task = self._loop.create_task(self._execute(got))
-			self._tasks.add(task)
-			task.add_done_callback(functools.partial(self._end, got))
+
+	def _start(self, run: Run) -> None:
+		assert self._loop is not None
+		work = self._execute(run)
+		try:
+			task = self._loop.create_task(work)
+		except BaseException as error:
+			work.close()
+			self._calls.end(run, error)
+			raise
+		self._tasks.add(task)
+		task.add_done_callback(functools.partial(self._end, run))
 
 	async def _execute(self, run: Run) -> None:
 		kind = self._calls.kind_of(run)

@@ -15,7 +15,7 @@ from typing import Any, Callable, Collection, Iterable, Iterator, List, Optional
 
 from ._base import Base
 from ._calls import TIMED_OUT, log, say
-from ._lib import Error, Span
+from ._lib import Span
 from ._pages import Pages
 from ._run import Run
 from ._values import ANY, Default, Group, IfExists, Info, KindInfo, Outcome, Put, State, Stats
@@ -175,7 +175,7 @@ class ThreadStore(Base[Callable[[Run], Any]]):
 					poll.poll()
 					try:
 						got = self._calls.next()
-					except Error as error:  # no memory
+					except Exception as error:  # no memory
 						say(logging.ERROR, "no run is begun for a second", error=error)
 						time.sleep(1)
 			if not isinstance(got, Run):

@@ -82,7 +82,10 @@ def test_a_run_ends_without_memory_for_its_error(world: World, monkeypatch: pyte
 		assert info is not None and info.state is State.FAILED
 
 
-def test_without_memory_the_loop_looks_again_after_a_second(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("error", [Error(12, "no memory"), MemoryError()])
+def test_without_memory_the_loop_looks_again_after_a_second(
+	world: World, monkeypatch: pytest.MonkeyPatch, error: Exception
+) -> None:
 	async def main() -> None:
 		refused: List[float] = []
 		async with world.open() as store:
@@ -91,7 +94,7 @@ def test_without_memory_the_loop_looks_again_after_a_second(world: World, monkey
 			def take_or_refuse() -> Any:
 				if not refused or now() < refused[0] + 0.5:
 					refused.append(now())
-					raise Error(12, "no memory")
+					raise error
 				return take()
 
 			@store.kind("a")
@@ -102,6 +105,55 @@ def test_without_memory_the_loop_looks_again_after_a_second(world: World, monkey
 			await store.put("a")
 			await store.run()
 			assert len(refused) == 1
+
+	asyncio.run(main())
+
+
+def test_a_thread_that_finds_no_memory_looks_again(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+	refused: List[bool] = []
+	with world.open_threads(threads=1) as store:
+		take = store._calls.next
+
+		def take_or_refuse() -> Any:
+			if not refused:
+				refused.append(True)
+				raise MemoryError
+			return take()
+
+		@store.kind("a")
+		def task(run: Run) -> None:
+			store.stop()
+
+		monkeypatch.setattr(store._calls, "next", take_or_refuse)
+		store.put("a")
+		thread = threading.Thread(target=store.run, kwargs={"signals": False}, daemon=True)
+		thread.start()
+		thread.join(PATIENCE_S)
+		assert refused and not thread.is_alive()
+
+
+def test_a_run_whose_task_finds_no_memory_has_failed(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+	async def main() -> None:
+		loop = asyncio.get_running_loop()
+		create = loop.create_task
+
+		def refuse(coroutine: Any, **named: Any) -> Any:
+			if coroutine.__name__ != "_execute":
+				return create(coroutine, **named)
+			loop.call_soon(store.stop)
+			raise MemoryError
+
+		async with world.open() as store:
+
+			@store.kind("a", max_attempts=1)
+			async def task(run: Run) -> None:
+				pass
+
+			id = await store.put("a")
+			monkeypatch.setattr(loop, "create_task", refuse)
+			await asyncio.wait_for(store.run(), PATIENCE_S)
+			info = await store.get(id)
+			assert info is not None and (info.state, info.error) == (State.FAILED, "MemoryError")
 
 	asyncio.run(main())
 
