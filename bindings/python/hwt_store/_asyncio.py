@@ -116,8 +116,7 @@ class Store(Base[Callable[[Run], Awaitable[Any]]]):
 			await self._halt(stop_within)
 		except BaseException:
 			self._interrupted = True
-			await asyncio.wait([begin])
-			await self._halt(0)
+			await self._halt_cancelled(begin)
 			raise
 		finally:
 			handlers, self._handlers = self._handlers, {}
@@ -157,6 +156,16 @@ class Store(Base[Callable[[Run], Awaitable[Any]]]):
 					self._interrupt()
 					await asyncio.wait(self._tasks)
 			await asyncio.wait(self._ends) if self._ends else await asyncio.sleep(0.01)
+
+	async def _halt_cancelled(self, begin: "asyncio.Future[int]") -> None:
+		"""Each further cancel reaches the tasks, too, which may have caught the first."""
+		while True:
+			try:
+				await asyncio.wait([begin])
+				await self._halt(0)
+				return
+			except asyncio.CancelledError:
+				self._interrupt()
 
 	def _forget_fd(self) -> None:
 		if self._fd >= 0 and self._loop is not None:

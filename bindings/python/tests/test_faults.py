@@ -158,6 +158,35 @@ def test_a_run_whose_task_finds_no_memory_has_failed(world: World, monkeypatch: 
 	asyncio.run(main())
 
 
+def test_a_second_cancel_of_run_reaches_its_tasks(world: World) -> None:
+	async def main() -> None:
+		cancels: "asyncio.Queue[int]" = asyncio.Queue()
+		async with world.open() as store:
+
+			@store.kind("a")
+			async def task(run: Run) -> None:
+				for n in range(3):
+					cancels.put_nowait(n)
+					try:
+						await asyncio.Event().wait()
+					except asyncio.CancelledError:
+						if n == 2:
+							raise
+
+			id = await store.put("a")
+			running = asyncio.ensure_future(store.run())
+			for n in range(3):
+				assert await asyncio.wait_for(cancels.get(), PATIENCE_S) == n
+				assert running.cancel()
+			with pytest.raises(asyncio.CancelledError):
+				await running
+			info = await store.get(id)
+			assert info is not None and (info.state, info.attempt) == (State.PENDING, 0)
+			assert not store._tasks and not store._calls.started
+
+	asyncio.run(main())
+
+
 SIGNALLED = """
 import signal, sys, threading, time, hwt_store
 with hwt_store.open_threads(sys.argv[1], schema=sys.argv[2]) as store:
