@@ -198,7 +198,9 @@ class Calls:
 			self._registered[kind.name] = kind
 
 	def begin(self) -> int:
-		"""Starts it, and returns what to poll."""
+		"""Starts it, and returns what to poll. Raises Busy while tasks run that the last run() has left."""
+		if not self.try_stop():
+			_lib.fail(errno.EBUSY)
 		self.register()
 		for kind in self._kinds.values():
 			if kind.group_limit is not None:
@@ -262,7 +264,10 @@ class Calls:
 
 	def abandon(self) -> None:
 		"""Stops it whatever runs: that may be begun elsewhere now."""
-		self._call(lib.hwt_store_stop_within, 1)
+		code = self._call(lib.hwt_store_stop_within, 1)
+		if code not in (0, errno.ETIMEDOUT):
+			_lib.fail(code)
+		self.started = False
 
 	# Timeouts. ThreadStore has their documentation.
 

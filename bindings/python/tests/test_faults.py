@@ -8,6 +8,7 @@ from typing import Any, List
 import pytest
 from conftest import PATIENCE_S, World
 
+import hwt_store
 from hwt_store import Error, Run, State, _run
 
 
@@ -201,3 +202,32 @@ with hwt_store.open_threads(sys.argv[1], schema=sys.argv[2]) as store:
 
 def test_a_signal_that_another_thread_gets_lets_run_return(world: World) -> None:
 	assert world.start(SIGNALLED).wait(PATIENCE_S) == 0
+
+
+def test_after_tasks_were_left_a_kind_is_new_and_run_comes_again(world: World) -> None:
+	go_on = threading.Event()
+	with world.open_threads(threads=1) as store:
+
+		@store.kind("a")
+		def task(run: Run) -> None:
+			store.stop()
+			go_on.wait()
+
+		store.put("a")
+		store.run(stop_within=0)
+		ran = []
+
+		@store.kind("b")
+		def other(run: Run) -> None:
+			ran.append(run.data)
+			store.stop()
+
+		with pytest.raises(hwt_store.Busy):
+			store.run()
+		go_on.set()
+		store.put("b", 1)
+		while not ran:
+			try:
+				store.run()
+			except hwt_store.Busy:
+				pass
