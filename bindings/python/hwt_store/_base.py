@@ -66,7 +66,8 @@ class Base(Generic[Task]):
 		at_most_once  what was begun when its process died is FAILED, and does not run again
 		shards        in how many parts processes share the kind; the process that first makes it decides
 		timeout       how long a run may take: then it fails with "timed out". asyncio cancels the task. A thread cannot be
-		              stopped: its run has failed at once, its late result is dropped, and another thread takes its place
+		              stopped: its run has failed at once, its late result is dropped, another thread takes its place, and
+		              run() does not wait for it
 		"""
 
 		def decorate(task: Task) -> Task:

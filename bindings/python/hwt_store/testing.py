@@ -15,7 +15,7 @@ import os
 import threading
 import time
 from datetime import datetime, timezone
-from typing import Any, Union
+from typing import Any, List, Union
 
 from ._asyncio import Store
 from ._threads import ThreadStore
@@ -38,15 +38,25 @@ def run_due(store: ThreadStore, within: float = 60) -> int:
 	"""
 	Runs what is due when it is called, and also what these runs put for at once. Returns how many runs have ended.
 
-	Raises TimeoutError if some have not within so many seconds, as those of a paused group.
+	Raises TimeoutError if some have not within so many seconds, as those of a paused group; and what run() raises.
 	"""
 	store._calls.register()
 	began = store.stats()
-	worker = threading.Thread(target=store.run, kwargs={"signals": False, "stop_within": within}, daemon=True)
+	if store._running:
+		raise RuntimeError("run() is under way")
+	errors: List[BaseException] = []
+
+	def work() -> None:
+		try:
+			store.run(signals=False, stop_within=within)
+		except BaseException as error:
+			errors.append(error)
+
+	worker = threading.Thread(target=work, daemon=True)
 	until = time.monotonic() + within
 	worker.start()
 	try:
-		while any(
+		while worker.is_alive() and any(
 			_is_due(info, datetime.now(timezone.utc))
 			for kind in list(store._calls.names())
 			for info in store.each(kind, states=_WAITS, with_data=False)
@@ -55,8 +65,11 @@ def run_due(store: ThreadStore, within: float = 60) -> int:
 				raise TimeoutError("some of what is due has not run")
 			time.sleep(0.01)
 	finally:
-		store.stop()
+		if worker.is_alive():
+			store.stop()
 		worker.join()
+	if errors:
+		raise errors[0]
 	return _runs(store.stats(), began)
 
 
@@ -64,10 +77,12 @@ async def run_due_async(store: Store, within: float = 60) -> int:
 	"""The same on asyncio."""
 	await store._wait(store._calls.register)
 	began = await store.stats()
+	if store._stopped is not None:
+		raise RuntimeError("run() is under way")
 	worker = asyncio.ensure_future(store.run(signals=False, stop_within=within))
 	until = time.monotonic() + within
 	try:
-		while True:
+		while not worker.done():
 			found = False
 			for kind in store._calls.names():
 				async for info in store.each(kind, states=_WAITS, with_data=False):
@@ -78,7 +93,8 @@ async def run_due_async(store: Store, within: float = 60) -> int:
 				raise TimeoutError("some of what is due has not run")
 			await asyncio.sleep(0.01)
 	finally:
-		store.stop()
+		if not worker.done():
+			store.stop()
 		await worker
 	return _runs(await store.stats(), began)
 

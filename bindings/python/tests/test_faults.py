@@ -9,7 +9,7 @@ import pytest
 from conftest import PATIENCE_S, World
 
 import hwt_store
-from hwt_store import Error, Run, State, _run
+from hwt_store import Error, Run, State, _run, testing
 
 
 def test_a_stop_before_the_timeout_of_a_hung_task_lets_run_return(world: World) -> None:
@@ -231,3 +231,50 @@ def test_after_tasks_were_left_a_kind_is_new_and_run_comes_again(world: World) -
 				store.run()
 			except hwt_store.Busy:
 				pass
+
+
+@pytest.mark.parametrize("flavour", ["threads", "asyncio"])
+def test_what_is_due_in_a_test_tells_why_nothing_runs(
+	world: World, monkeypatch: pytest.MonkeyPatch, flavour: str
+) -> None:
+	def refuse() -> int:
+		raise hwt_store.Unavailable(5, "no database")
+
+	def with_threads() -> None:
+		with world.open_threads() as store:
+			store.kind("a")(print)
+			store.put("a")
+			with monkeypatch.context() as patch:
+				patch.setattr(store._calls, "begin", refuse)
+				with pytest.raises(hwt_store.Unavailable):
+					testing.run_due(store, PATIENCE_S)
+			assert testing.run_due(store, PATIENCE_S) == 1
+			store._running = True
+			with pytest.raises(RuntimeError, match="under way"):
+				testing.run_due(store)
+			assert store._stops.empty()
+			store._running = False
+
+	async def on_loop() -> None:
+		async with world.open() as store:
+
+			@store.kind("a")
+			async def task(run: Run) -> None:
+				pass
+
+			await store.put("a")
+			with monkeypatch.context() as patch:
+				patch.setattr(store._calls, "begin", refuse)
+				with pytest.raises(hwt_store.Unavailable):
+					await testing.run_due_async(store, PATIENCE_S)
+			assert await testing.run_due_async(store, PATIENCE_S) == 1
+			running = asyncio.ensure_future(store.run(signals=False))
+			await asyncio.sleep(0)
+			monkeypatch.setattr(store._calls, "names", list)  # so nothing is due
+			with pytest.raises(RuntimeError, match="under way"):
+				await testing.run_due_async(store)
+			assert not running.done() and not store._asked
+			store.stop()
+			await running
+
+	with_threads() if flavour == "threads" else asyncio.run(on_loop())
