@@ -74,7 +74,7 @@ partition() {
 	sed -n '/^```sql$/,/^```$/p' "$(dirname "$0")/../doc/partitioning.md" | grep -v '^```\|^BEGIN;$\|^COMMIT;$' >"$folder/commands"
 	[ -s "$folder/commands" ] || return
 	"$bin/psql" -qX -v ON_ERROR_STOP=1 -d "${HWT_STORE_URL#pg:}" -f - >"$folder/log" 2>&1 <<END
-create function partition() returns event_trigger language plpgsql as \$made\$
+create function partition() returns event_trigger language plpgsql set search_path = public as \$made\$
 declare
 	prefix text;
 begin

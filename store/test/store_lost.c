@@ -96,7 +96,8 @@ static void note_syncs(const char *change, const char *table, const char *when)
 {
 	(void)query("set client_min_messages = error; create table if not exists %s_sync (what text, how text)",
 		    world.schema);
-	(void)query("create or replace function %s_note() returns trigger language plpgsql as $$ begin"
+	(void)query("create or replace function %s_note() returns trigger language plpgsql"
+		    " set search_path = public as $$ begin"
 		    " insert into %s_sync values (tg_table_name || ' ' || tg_op,"
 		    " current_setting('synchronous_commit')); return null; end $$",
 		    world.schema, world.schema);
@@ -297,7 +298,8 @@ TEST(what_was_begun_and_waits_to_start_is_begun_once_more_when_the_server_was_go
 /* From now on the database refuses to begin one of g beside another. */
 static void allow_one_of_g(void)
 {
-	(void)query("create function %s_one() returns trigger language plpgsql as $$ begin"
+	(void)query("create function %s_one() returns trigger language plpgsql"
+		    " set search_path = public as $$ begin"
 		    " if (select count(*) from %s_timeout where state = 2 and grp = 'g') > 1 then"
 		    " raise exception 'beyond' using errcode = '23514'; end if; return null; end $$",
 		    world.schema, world.schema);
