@@ -115,14 +115,28 @@ static int of_sqlite(struct advice *advice)
 #endif
 
 #ifdef HWT_STORE_POSTGRES
-/* The values of the one row of a query; NULL: it failed, and why is said. */
-static PGresult *ask(struct advice *advice, PGconn *conn, const char *format, const char *schema)
-{
-	char text[2048];
-	PGresult *result;
+/* The role's search path finds the table and nothing else: what others define in its schemas could be a trap. */
+#define TABLE "current_setting('hwt_store.table')::oid"
+static const char FIND_TABLE[] =
+    "select pg_catalog.set_config('hwt_store.table', coalesce(pg_catalog.to_regclass('%s_timeout')::pg_catalog.oid,"
+    " 0::pg_catalog.oid)::pg_catalog.text, false); set search_path = pg_catalog, pg_temp; select 1";
+static const char ROWS[] =
+    "select coalesce(sum(n_live_tup), 0), coalesce(sum(n_dead_tup), 0),"
+    " coalesce(sum(pg_total_relation_size(relid)) / 1024, 0)::bigint,"
+    " coalesce(max(greatest(last_autovacuum, last_vacuum))::text, 'never'), current_setting('autovacuum')"
+    " from pg_stat_user_tables where relid = " TABLE " or relid in (select inhrelid from pg_inherits where inhparent ="
+    " " TABLE ")";
+static const char OLD[] =
+    "select coalesce(extract(epoch from clock_timestamp() - a.xact_start)::bigint, 0), coalesce(a.pid, 0),"
+    " coalesce(nullif(a.application_name, ''), 'no name'), (select count(*) from pg_prepared_xacts) from (select 1) o"
+    " left join (select * from pg_stat_activity where xact_start is not null and pid <> pg_backend_pid() and datname ="
+    " current_database() order by xact_start limit 1) a on true";
 
-	(void)snprintf(text, sizeof(text), format, schema, schema);
-	result = PQexec(conn, text);
+/* The values of the one row of the last query; NULL: it failed, and why is said. */
+static PGresult *ask(struct advice *advice, PGconn *conn, const char *text)
+{
+	PGresult *result = PQexec(conn, text);
+
 	if (PQresultStatus(result) == PGRES_TUPLES_OK && PQntuples(result) == 1)
 		return result;
 	(void)complain(advice->jobs, "%s", PQerrorMessage(conn));
@@ -165,25 +179,13 @@ static int of_postgres(struct advice *advice)
 {
 	const char *url = advice->jobs->url;
 	PGconn *conn = PQconnectdb(strncmp(url, "pg:", 3) == 0 ? url + 3 : url);
-	PGresult *
-	    table =
-	       ask(advice, conn,
-		   "select coalesce(sum(n_live_tup), 0), coalesce(sum(n_dead_tup), 0),"
-		   " coalesce(sum(pg_total_relation_size(relid)) / 1024, 0)::bigint,"
-		   " coalesce(max(greatest(last_autovacuum, last_vacuum))::text, 'never'),"
-		   " current_setting('autovacuum') from pg_stat_user_tables where relid = to_regclass('%s_timeout') or"
-		   " relid in (select inhrelid from pg_inherits where inhparent = to_regclass('%s_timeout'))",
-		   advice->jobs->schema),
-	   *old = table
-		      ? ask(advice, conn,
-			    "select coalesce(extract(epoch from clock_timestamp() - a.xact_start)::bigint, 0),"
-			    " coalesce(a.pid, 0), coalesce(nullif(a.application_name, ''), 'no name'), (select count(*)"
-			    " from pg_prepared_xacts) from (select 1) o left join (select * from pg_stat_activity where"
-			    " xact_start is not null and pid <> pg_backend_pid() and datname = current_database() order"
-			    " by xact_start limit 1) a on true where '%s' <> '' and '%s' <> ''",
-			    advice->jobs->schema)
-		      : NULL;
+	PGresult *found, *table, *old;
+	char find[sizeof(FIND_TABLE) + 64];
 
+	(void)snprintf(find, sizeof(find), FIND_TABLE, advice->jobs->schema);
+	found = ask(advice, conn, find);
+	table = found ? ask(advice, conn, ROWS) : NULL;
+	old = table ? ask(advice, conn, OLD) : NULL;
 	if (old) {
 		number(advice, "live_rows", "rows", get(table, 0), "");
 		number(advice, "dead_rows", "dead rows", get(table, 1), "");
@@ -192,6 +194,7 @@ static int of_postgres(struct advice *advice)
 		number(advice, "oldest_transaction_s", "oldest transaction", get(old, 0), " s");
 		advise_postgres(advice, table, old);
 	}
+	PQclear(found);
 	PQclear(table);
 	PQclear(old);
 	PQfinish(conn);
