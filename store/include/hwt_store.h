@@ -365,9 +365,9 @@ HWT_API int hwt_store_put(hwt_store *store, const hwt_store_spec *spec, int64_t 
 HWT_API int hwt_store_put_many(hwt_store *store, const hwt_store_spec *specs, size_t n, int64_t *ids);
 
 /* Puts a timeout in the caller's own transaction, on the caller's own sqlite3 * or PGconn * to the same database: it
- * exists if and only if that transaction commits.  Without an open transaction it is one of its own.  The tables must
- * be in the connection's search path.  EEXIST and EAGAIN without ids leave the transaction usable; after any other
- * failure roll it back if its engine says so.  store.md, "Transactions".
+ * exists if and only if that transaction commits.  Without an open transaction it is one of its own.  EEXIST and EAGAIN
+ * without ids leave the transaction usable; after any other failure roll it back if its engine says so.  store.md,
+ * "Transactions".
  * Returns  as hwt_store_put; EINVAL also: connection is NULL, or leads to another store or to none; EAGAIN also: no
  *          ids are in hand; EIO also: the kind is not there as this transaction sees the database.
  * Cost     a statement or two; on PostgreSQL transactions that put what is due soon commit one after the other. */

@@ -90,10 +90,10 @@ IN_FRONT(int, PQenterPipelineMode, (PGconn * conn), (conn), 0)
 IN_FRONT(int, PQexitPipelineMode, (PGconn * conn), (conn), 0)
 IN_FRONT(int, PQconsumeInput, (PGconn * conn), (conn), 0)
 IN_FRONT(PGresult *, PQgetResult, (PGconn * conn), (conn), NULL)
-IN_FRONT(PGresult *, PQexecParams,
+IN_FRONT(int, PQsendQueryParams,
 	 (PGconn * conn, const char *text, int n, const Oid *types, const char *const *values, const int *lengths,
 	  const int *formats, int format),
-	 (conn, text, n, types, values, lengths, formats, format), NULL)
+	 (conn, text, n, types, values, lengths, formats, format), 0)
 #endif
 
 /*

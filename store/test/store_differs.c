@@ -509,15 +509,15 @@ static void open_postgres(struct side *side)
 	    " timestamptz language sql volatile as $$ select case coalesce(current_setting('hwt_test.now', true), '')"
 	    " when '' then pg_catalog.clock_timestamp() else timestamptz 'epoch' + current_setting('hwt_test.now',"
 	    " true)::bigint * interval '1 microsecond' end $$";
-	size_t end;
-
 	fresh_world();
 	(void)query("set client_min_messages = warning; %s", clock);
-	end = strlen(world.url);
-	(void)snprintf(world.url + end, sizeof(world.url) - end,
-		       " options='-csearch_path=public,hwt_clock,pg_catalog'");
 	*side = (struct side){ .name = "postgresql", .store = open_store() };
 	connect_side(side);
+	for (unsigned i = 0; i < 2; i++)
+		text_on(side, i,
+			"set search_path = public, hwt_clock, pg_catalog; set lock_timeout = 10;"
+			" select set_config('hwt_store.synced', 'on', false)",
+			NULL);
 	for (size_t i = 0; i < HWTS_COUNT(tables); i++) { /* it would lock them */
 		char text[128];
 
@@ -527,8 +527,6 @@ static void open_postgres(struct side *side)
 	}
 	for (unsigned i = 0; i < 2; i++)
 		prepare_dump(side, i);
-	for (unsigned i = 0; i < 2; i++)
-		text_on(side, i, "set lock_timeout = 10; select set_config('hwt_store.synced', 'on', false)", NULL);
 }
 #endif
 

@@ -76,15 +76,15 @@ TEST(a_store_stays_where_it_was_opened)
  * On connections to other stores
  */
 
-/* Where another store has tables of the same names: another file, or another schema. */
+/* Where another store has tables of the same names: another file, or another database. */
 static void name_other(char url[TEXT_MAX])
 {
 	if (world.sqlite) {
 		(void)snprintf(url, TEXT_MAX, "%.*s.other", TEXT_MAX - 8, world.url);
 		return;
 	}
-	(void)query("create schema %s", world.schema);
-	(void)snprintf(url, TEXT_MAX, "%.*s options='-c search_path=%s'", TEXT_MAX - 64, world.url, world.schema);
+	(void)query("create database %s", world.schema);
+	(void)snprintf(url, TEXT_MAX, "%.*s dbname=%s", TEXT_MAX - 64, world.url, world.schema);
 }
 
 static void *connect_to(const char *url)

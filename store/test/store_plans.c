@@ -52,7 +52,7 @@ static bool is_statement(const char *text)
 			return false;
 	for (size_t i = 0; i < HWTS_COUNT(verbs); i++)
 		if (strncmp(text, verbs[i], strlen(verbs[i])) == 0)
-			return strstr(text, "@_") && !strstr(text, "create table");
+			return strstr(text, "@_") && !strstr(text, "create ");
 	return false;
 }
 
@@ -377,13 +377,14 @@ static void vacuum(hwt_store *store)
 #ifdef HWT_STORE_POSTGRES
 	if (!world.sqlite) {
 		static const char *const tables[] = { "timeout", "shard", "kind", "member", "group" };
-		char text[64];
+		char text[sizeof(store->db->schema) + 64];
 
 		PQclear(PQexec(pg_conn(conn)->handle, "set lock_timeout = 0")); /* autovacuum may be at it */
 		for (size_t i = 0; i < HWTS_COUNT(tables); i++) {
 			PGresult *result;
 
-			(void)snprintf(text, sizeof(text), "vacuum analyze %s_%s", world.schema, tables[i]);
+			(void)snprintf(text, sizeof(text), "vacuum analyze %s%s_%s", store->db->schema, world.schema,
+				       tables[i]);
 			result = PQexec(pg_conn(conn)->handle, text);
 			CHECK_INT(PQresultStatus(result), ==, PGRES_COMMAND_OK);
 			PQclear(result);

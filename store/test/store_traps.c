@@ -1,12 +1,17 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Traps: a role that may create functions and operators in the schema of the store makes a trap for each name that the
- * store's functions use, with the same argument types.  The functions never call a trap.
+ * Traps of the functions: a role that may create functions and operators in the schema of the store makes a trap for
+ * each name that the store's functions use, with the same argument types.  The functions never call a trap.
  *
  * The names come from parse trees: the server logs each tree with the text of its statement or expression.  PL/pgSQL
  * parses an expression when it is first reached, so CALLS reach all expressions; MISSED checks that the texts together
  * have each word and operator of the functions' source.
+ *
+ * Traps of the library's statements: one for each function and operator of pg_catalog, in a schema that is before
+ * pg_catalog in the search path of the role.  A statement that looked by that path would call one.
  */
+#include "core/rows.h"
+#include "inside.h"
 #include "sql_calls.h"
 
 #ifdef HWT_STORE_POSTGRES
@@ -403,6 +408,222 @@ TEST(nothing_of_the_schema_of_the_store_is_called_by_its_functions)
 	must(hostile, PLANT("place <> 11"));
 	call_all(owner, hostile);
 	CHECK_INT(atomic_load(&trapped), ==, 0);
+}
+
+/*
+ * The library's statements
+ */
+
+/*
+ * Polymorphic ones and those of the server's own have arguments that no statement can have.  "=" is no boolean, so that
+ * a statement that looks for it there fails before it runs.
+ */
+static const char ALL_TRAPS[] =
+    "create sequence public.trapped; grant usage on sequence public.trapped to public; set role @_web;"
+    "do $$ declare f record; body text; made text; n int := 0;"
+    " types constant oid[] := array(select oid from pg_type where typtype <> 'p' and typnamespace = 11);"
+    " begin for f in select p.proname as name, p.prorettype as result, p.proargtypes::oid[] as args, false as"
+    " is_operator from pg_proc p where p.pronamespace = 11 union all select o.oprname, case o.oprname when '=' then 25"
+    " else o.oprresult end, array_remove(array[o.oprleft, o.oprright], 0::oid), true from pg_operator o where "
+    "o.oprnamespace = 11 and o.oprright <> 0 loop"
+    " if not f.args <@ types or not f.result = any(types || 'void'::regtype::oid) then continue; end if;"
+    " body := format('begin perform pg_catalog.nextval(''public.trapped''); raise warning ''trapped by %s''; return %s;"
+    " end', replace(f.name, '%', '%%'), case when f.result <> 'void'::regtype then 'null' end);"
+    " n := n + 1; made := case when f.is_operator then format('public.trap%s', n) else format('public.%I', f.name) end;"
+    " execute format('create function %s(%s) returns %s language plpgsql as %L', made, (select string_agg("
+    "format_type(t, null), ', ') from unnest(f.args) t), format_type(f.result, null), body);"
+    " if f.is_operator then execute format('create operator public.%s (function = %s, %s rightarg = %s)', f.name, made,"
+    " case when cardinality(f.args) = 2 then format('leftarg = %s,', format_type(f.args[1], null)) end,"
+    " format_type(f.args[cardinality(f.args)], null)); end if; end loop; end $$; reset role";
+
+/* From now on whoever connects has the traps in the way; *owner has not. */
+static void plant_all(PGconn **owner)
+{
+	use_database_of("UTF8");
+	*owner = connect_user();
+	must(*owner, "create role @_web; grant create on schema public to @_web");
+	must(*owner, ALL_TRAPS);
+	CHECK_INT(list(*owner, "select count(*) || ' traps' from pg_proc where pronamespace = 'public'::regnamespace"
+			       " having count(*) > 2000"),
+		  ==, 1);
+	(void)snprintf(world.url + strlen(world.url), sizeof(world.url) - strlen(world.url),
+		       " options='-csearch_path=public,pg_catalog'");
+}
+
+static void check_none_was_called(PGconn *owner)
+{
+	CHECK_INT(list(owner, "select 'traps were called' from public.trapped where is_called"), ==, 0);
+}
+
+/* The first attempt fails.  Inside a transaction it puts, moves and cancels, too. */
+static int live(const hwt_store_run *run, void *store)
+{
+	const hwt_store_which which = { .size = sizeof(which), .kind = "least", .key = "inner" };
+
+	if (run->attempt == 1)
+		return EIO;
+	if (run->connection) {
+		CHECK_CALL(hwt_store_put_on(store, run->connection, &SPEC("least", HWT_S(600), .key = "inner"), NULL),
+			   0);
+		CHECK_CALL(hwt_store_reschedule_on(store, run->connection, &which, (hwt_store_when){ .delay_ns = 0 }),
+			   0);
+		CHECK_CALL(hwt_store_cancel_on(store, run->connection, &which), 0);
+	}
+	atomic_fetch_add(&ran, 1);
+	return 0;
+}
+
+static bool any(void *ctx, const hwt_store_info *info)
+{
+	(void)ctx;
+	(void)info;
+	return true;
+}
+
+static bool any_kind(void *ctx, const hwt_store_kind_info *info)
+{
+	(void)ctx;
+	(void)info;
+	return true;
+}
+
+static void change_all(hwt_store *store, const char *kind)
+{
+	const hwt_store_which group = { .size = sizeof(group), .kind = kind, .group = "g", .all = true };
+	hwt_store_info info = HWT_STORE_INFO_INIT;
+	uint64_t n;
+
+	put_key(store, kind, "k", HWT_S(600));
+	CHECK_CALL(hwt_store_put(store, &SPEC(kind, HWT_S(600), .key = "k", .flags = HWT_STORE_REPLACE), NULL), 0);
+	CHECK_CALL(hwt_store_put(store, &SPEC(kind, HWT_S(600), .key = "k", .flags = HWT_STORE_REVIVE), NULL), EEXIST);
+	CHECK_CALL(hwt_store_put(store, &SPEC(kind, 0, .key = "line", .schedule = "@daily", .grace_ns = 1), NULL), 0);
+	CHECK_CALL(hwt_store_put_many(
+		       store,
+		       (hwt_store_spec[]){ SPEC(kind, HWT_S(600), .group = "g"), SPEC(kind, HWT_S(600), .group = "g") },
+		       2, NULL),
+		   0);
+	CHECK_CALL(hwt_store_get_key(store, kind, "k", &info), 0);
+	CHECK_CALL(hwt_store_reschedule(store, info.id, HWT_S(500)), 0);
+	CHECK_CALL(hwt_store_reschedule_ex(store, &group, (hwt_store_when){ .delay_ns = HWT_S(500) }, &n), 0);
+	CHECK_CALL(hwt_store_each(store, kind, 1u << HWT_STORE_PENDING, any, NULL), 0);
+	CHECK_CALL(hwt_store_each_ex(store, &group, any, NULL), 0);
+	CHECK_CALL(hwt_store_cancel_ex(store, &group, &n), 0);
+	CHECK_INT(n, ==, 2);
+	CHECK_CALL(hwt_store_cancel(store, info.id), 0);
+	CHECK_CALL(hwt_store_cancel_key(store, kind, "line"), 0);
+	CHECK_CALL(hwt_store_limit(store, kind, "g", &LIMITS(.running = 1)), 0);
+	CHECK_CALL(hwt_store_limit(store, kind, "g", NULL), 0);
+	CHECK_CALL(hwt_store_limit(store, kind, NULL, &LIMITS(.running = 2)), 0);
+	CHECK_CALL(hwt_store_pause(store, kind, "g"), 0);
+	CHECK_CALL(hwt_store_resume(store, kind, "g"), 0);
+}
+
+/* A connection whose path nobody has set. */
+static void read_through_pooler(hwt_store *store)
+{
+	struct hwts_kind_row kind = { .id = 0 };
+	struct hwts_conn *conn = NULL;
+
+	store->db->pooled = true;
+	REQUIRE(store->engine->connect(store->db, HWTS_CALL, &conn) == 0);
+	CHECK_INT(hwts_rows_kind(conn, "most", NULL, &kind), ==, 0);
+	CHECK_INT(store->engine->prepare(conn), ==, 0);
+	store->engine->disconnect(conn);
+	store->db->pooled = false;
+}
+
+/* All that a process does, from the tables on; the role is a superuser. */
+TEST(nothing_that_a_role_has_made_is_called_by_the_statements_of_the_library)
+{
+	static const char *const kinds[] = { "least", "most", "inside" };
+	PGconn *owner;
+
+	NEEDS_POSTGRES();
+	fresh_world();
+	plant_all(&owner);
+
+	CLOSING hwt_store *store = open_store();
+	USER *user = connect_user();
+
+	for (unsigned mode = 0; mode < 3; mode++)
+		CHECK_CALL(hwt_store_register(store, &KIND(.name = kinds[mode], .task = live, .ctx = store,
+							   .mode = mode, .max_attempts = 2, .backoff_ns = HWT_MS(1))),
+			   0);
+	CHECK_CALL(hwt_store_start(store), 0);
+	for (unsigned i = 0; i < 3; i++) {
+		change_all(store, kinds[i]);
+		put(store, kinds[i], 0);
+		CHECK_CALL(hwt_store_put_on(store, user, &SPEC(kinds[i], 0, .group = "g"), NULL), 0);
+	}
+	WAIT_FOR(atomic_load(&ran) == 6);
+	CHECK_CALL(hwt_store_each_kind(store, any_kind, NULL), 0);
+	change_all(store, "another");
+	CHECK_CALL(hwt_store_remove_kind(store, "another"), 0);
+	read_through_pooler(store);
+	check_none_was_called(owner);
+	PQfinish(owner);
+}
+
+/*
+ * The path of those whose connections it uses
+ */
+
+#define USERS "\"$user\", public"
+
+static void check_path(PGconn *conn)
+{
+	PGresult *result = PQexec(conn, "show search_path");
+
+	CHECK(strcmp(PQgetvalue(result, 0, 0), USERS) == 0);
+	PQclear(result);
+}
+
+static void put_and_check(hwt_store *store, PGconn *conn)
+{
+	CHECK_CALL(hwt_store_put_on(store, conn, &SPEC("a", HWT_S(600), .key = "b"), NULL), 0);
+	check_path(conn);
+	CHECK_CALL(hwt_store_put_on(store, conn, &SPEC("a", HWT_S(600), .key = "b"), NULL), EEXIST);
+	check_path(conn);
+	CHECK_CALL(
+	    hwt_store_cancel_on(store, conn, &(hwt_store_which){ sizeof(hwt_store_which), .kind = "a", .key = "b" }),
+	    0);
+	check_path(conn);
+}
+
+static int check_in_task(const hwt_store_run *run, void *store)
+{
+	check_path(run->connection);
+	put_and_check(store, run->connection);
+	must(run->connection, "insert into public.@_path values (null)");
+	atomic_fetch_add(&ran, 1);
+	return 0;
+}
+
+/* Also for its triggers when it commits. */
+TEST(the_search_path_of_a_task_and_of_a_caller_stays_the_users)
+{
+	NEEDS_POSTGRES();
+	CLOSING hwt_store *store = fresh_store();
+	USER *owner = connect_user(), *user = connect_user();
+
+	must(owner, "create table public.@_path (path text);"
+		    "create function public.@_note() returns trigger language plpgsql as 'begin"
+		    " update public.@_path set path = current_setting(''search_path''); return null; end';"
+		    "create constraint trigger note after insert on public.@_path deferrable initially deferred"
+		    " for each row execute function public.@_note()");
+	register_kind(store, "a", check_in_task, store, HWT_STORE_TRANSACTION);
+	put_and_check(store, user);
+	must(user, "begin");
+	put_and_check(store, user);
+	must(user, "insert into public.@_path values (null); commit");
+	CHECK_INT(list(owner, "delete from public.@_path where path = '" USERS "' returning 1"), ==, 1);
+	for (unsigned i = 0; i < 3; i++) {
+		put(store, "a", 0);
+		if (i == 0)
+			CHECK_CALL(hwt_store_start(store), 0);
+		WAIT_FOR(atomic_load(&ran) == i + 1 && settled_stats(store).done == i + 1);
+		CHECK_INT(list(owner, "delete from public.@_path where path = '" USERS "' returning 1"), ==, 1);
+	}
 }
 
 STORE_MAIN(NULL)

@@ -75,6 +75,7 @@ struct hwts_db {
 	const struct hwts_engine *engine;
 	const char *url;
 	char prefix[25];
+	char schema[132];             /* PostgreSQL: where the tables are, as a statement has it, with a dot */
 	/*
 	 * The name of this process, hwts_me().  Control changes it when another process uses it; earlier names
 	 * stay readable for a while.

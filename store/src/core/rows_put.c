@@ -197,9 +197,9 @@ static void write_here(const struct hwts_db *db, const struct hwts_put *put, cha
 
 	write_name(name, put->kind_name, !db->file);
 	(void)snprintf(here, size,
-		       " where exists (select 1 from %s_meta m, %s_kind k where m.store = '%s' and k.id = %d and "
+		       " where exists (select 1 from %s%s_meta m, %s%s_kind k where m.store = '%s' and k.id = %d and "
 		       "%s = '%s')",
-		       db->prefix, db->prefix, db->store, (int)put->kind.id,
+		       db->schema, db->prefix, db->schema, db->prefix, db->store, (int)put->kind.id,
 		       db->file ? "k.name" : "encode(convert_to(k.name, 'UTF8'), 'hex')", name);
 }
 
@@ -225,7 +225,7 @@ static int explain(struct hwts_conn *conn, const struct hwts_put *put)
 
 int hwts_rows_put_on(struct hwts_conn *conn, struct hwts_put *put)
 {
-	char here[400];
+	char here[sizeof(conn->db->schema) * 2 + 400];
 	int rc = 0;
 
 	write_here(conn->db, put, here, sizeof(here));

@@ -5,6 +5,8 @@
  * A statement has a text for SQLite and one for PostgreSQL, which mostly are the same.  In it
  *
  *   @_x    is the table x of the store             @any(?1)  with "=": one of the array ?1
+ *          with its schema; in quotes: its name
+ *   `x     is it with its schema, also in quotes
  *   @in(?1)@end  is "= any(?1)" for SQLite, too    @tx       PostgreSQL: ", tx = " and this transaction
  *   @now   is the clock of the database in us
  *   @boot  is the clock on which leases count      ?1        is the first parameter

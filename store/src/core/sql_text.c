@@ -11,6 +11,7 @@ struct output {
 	const char *here; /* or NULL */
 	char *to;         /* NULL: it is measured */
 	size_t len;
+	char quote; /* that of the text at this place, or 0 */
 };
 
 static void put(struct output *out, const char *text, size_t len)
@@ -18,6 +19,11 @@ static void put(struct output *out, const char *text, size_t len)
 	if (out->to)
 		memcpy(out->to + out->len, text, len);
 	out->len += len;
+}
+
+static void put_text(struct output *out, const char *text)
+{
+	put(out, text, strlen(text));
 }
 
 static void put_parameter(struct output *out, long number, char type)
@@ -52,10 +58,11 @@ static size_t put_word(struct output *out, const struct hwts_db *db, const char 
 	};
 	size_t i = 0;
 
+	if (text[1] == '_' && !out->quote)
+		put_text(out, db->schema);
 	while (strncmp(text, words[i].word, strlen(words[i].word)) != 0)
 		i++;
-	put(out, postgres ? words[i].postgres : words[i].sqlite,
-	    strlen(postgres ? words[i].postgres : words[i].sqlite));
+	put_text(out, postgres ? words[i].postgres : words[i].sqlite);
 	return strlen(words[i].word);
 }
 
@@ -70,7 +77,16 @@ static void expand(struct output *out, const struct hwts_db *db, const char *tex
 
 			put_parameter(out, number, types[number - 1]);
 			text = end;
+		} else if (*text == '`') {
+			put_text(out, db->schema);
+			put_text(out, db->prefix);
+			put(out, "_", 1);
+			text++;
 		} else {
+			if (*text == out->quote)
+				out->quote = '\0';
+			else if (!out->quote && (*text == '\'' || *text == '"'))
+				out->quote = *text;
 			put(out, text++, 1);
 		}
 	}

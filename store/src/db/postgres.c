@@ -153,20 +153,47 @@ static int prepare(struct pg_conn *conn, const char *name, const char *sql)
 	return rc == ECONNRESET ? ENOTCONN : rc;
 }
 
+/* The names in a statement are looked up when it is prepared, and on the connection of a task by the user's path. */
+static int prepare_for_task(struct pg_conn *conn, const char *name, const char *sql)
+{
+	int rc = hwts_pg_simple(conn, "select " HWTS_PG_KEEP ", " HWTS_PG_ENTER);
+
+	if (rc == 0)
+		rc = prepare(conn, name, sql);
+	if (rc == 0)
+		rc = hwts_pg_simple(conn, "select " HWTS_PG_LEAVE);
+	return rc == ECONNRESET ? ENOTCONN : rc;
+}
+
 /* Prepares a statement of the table when it is first needed. */
 static int make_ready(struct pg_conn *conn, enum hwts_sql sql)
 {
 	char name[16], *text;
 	int rc;
 
-	if (conn->ready[sql] || hwts_pg_is_pooled(conn))
+	if (conn->ready[sql])
 		return 0;
 	(void)snprintf(name, sizeof(name), "hwts_%d", (int)sql);
 	text = hwts_sql_text(conn->conn.db, sql, true, NULL);
-	rc = text ? prepare(conn, name, text) : ENOMEM;
+	if (!text)
+		rc = ENOMEM;
+	else
+		rc = conn->conn.role == HWTS_TASK ? prepare_for_task(conn, name, text) : prepare(conn, name, text);
 	free(text);
 	conn->ready[sql] = rc == 0;
 	return rc;
+}
+
+/* Before anything is sent: there is memory for all of it. */
+static int reserve_step(struct pg_conn *conn, struct pg_step *step)
+{
+	int rc = hwts_pg_prepares(conn) ? make_ready(conn, step->from->sql) : 0;
+
+	if (rc == 0 && !hwts_pg_prepares(conn)) {
+		step->made = hwts_sql_text(conn->conn.db, step->from->sql, true, conn->conn.here);
+		rc = step->made ? 0 : ENOMEM;
+	}
+	return rc == 0 ? hwts_pg_reserve(&conn->args, step->from) : rc;
 }
 
 static int send_step(struct pg_conn *conn, const struct pg_step *step)
@@ -175,15 +202,10 @@ static int send_step(struct pg_conn *conn, const struct pg_step *step)
 	char name[16];
 	int sent;
 
-	if (step->from && hwts_pg_is_pooled(conn)) {
-		char *text = hwts_sql_text(conn->conn.db, step->from->sql, true, NULL);
-
-		if (!text)
-			return ENOMEM;
+	if (step->made) {
 		hwts_pg_encode(args, step->from);
-		sent = PQsendQueryParams(conn->handle, text, args->n, NULL, args->sent, args->lengths, args->formats,
-					 1);
-		free(text);
+		sent = PQsendQueryParams(conn->handle, step->made, args->n, NULL, args->sent, args->lengths,
+					 args->formats, 1);
 	} else if (step->from) {
 		hwts_pg_encode(args, step->from);
 		(void)snprintf(name, sizeof(name), "hwts_%d", (int)step->from->sql);
@@ -231,6 +253,25 @@ static int receive_sync(struct pg_conn *conn, int64_t until_ns)
 	return rc;
 }
 
+/* A caller goes on with the connection.  The server refuses what was sent without an end: that must have no effect. */
+static void leave_pipeline(struct pg_conn *conn, bool ended)
+{
+	bool had = true;
+
+	if (!ended) {
+		(void)PQsendQueryParams(conn->handle, "hwt_store gives up", 0, NULL, NULL, NULL, NULL, 1);
+		(void)PQpipelineSync(conn->handle);
+	}
+	while (PQstatus(conn->handle) == CONNECTION_OK && !PQexitPipelineMode(conn->handle)) {
+		PGresult *result = PQgetResult(conn->handle);
+
+		if (!result && !had)
+			break;
+		had = result != NULL;
+		PQclear(result);
+	}
+}
+
 static int exchange(struct pg_conn *conn, struct pg_step *steps, size_t n)
 {
 	int64_t until_ns = hwt_now() + conn->patience_ns;
@@ -252,6 +293,8 @@ static int exchange(struct pg_conn *conn, struct pg_step *steps, size_t n)
 	}
 	if (rc != 0) { /* what was buffered must not be executed */
 		conn->conn.broken = true;
+		if (conn->callers)
+			leave_pipeline(conn, synced);
 		return synced ? ECONNRESET : rc == ECONNRESET ? ENOTCONN : rc;
 	}
 	rc = flush(conn, until_ns);
@@ -264,6 +307,8 @@ static int exchange(struct pg_conn *conn, struct pg_step *steps, size_t n)
 	}
 	if (rc == 0 && !PQexitPipelineMode(conn->handle))
 		rc = hwts_pg_error(conn, NULL, "pipeline");
+	if (rc != 0 && conn->callers)
+		leave_pipeline(conn, true);
 	return rc;
 }
 
@@ -286,43 +331,60 @@ static int check_usable(struct pg_conn *conn)
 /* 0: all steps have their rc; otherwise the exchange has failed. */
 int hwts_pg_run(struct pg_conn *conn, struct pg_step *steps, size_t n)
 {
-	int rc = check_usable(conn);
+	int rc = check_usable(conn), was_nonblocking = PQisnonblocking(conn->handle);
 
 	for (size_t i = 0; i < n; i++) {
 		steps[i].result = NULL;
+		steps[i].made = NULL;
 		steps[i].rc = 0;
 	}
 	(void)PQsetnonblocking(conn->handle, 1);
-	for (size_t i = 0; i < n && rc == 0; i++) {
-		if (!steps[i].from)
-			continue;
-		rc = make_ready(conn, steps[i].from->sql);
-		if (rc == 0)
-			rc = hwts_pg_reserve(&conn->args, steps[i].from);
-	}
+	for (size_t i = 0; i < n && rc == 0; i++)
+		rc = steps[i].from ? reserve_step(conn, &steps[i]) : 0;
 	if (rc == 0)
 		rc = exchange(conn, steps, n);
+	for (size_t i = 0; i < n; i++)
+		free(steps[i].made);
 	if (rc == 0)
 		rc = check_replaced(conn, ECONNRESET); /* meanwhile: it may have been sent too late */
-	if (!conn->conn.broken)
-		(void)PQsetnonblocking(conn->handle, 0);
+	if (!conn->conn.broken || conn->callers)
+		(void)PQsetnonblocking(conn->handle, was_nonblocking);
+	return rc;
+}
+
+/* *result is that of the last statement. */
+static int run_texts(struct pg_conn *conn, struct pg_step *steps, size_t n, PGresult **result)
+{
+	int rc = steps[n - 1].text ? hwts_pg_run(conn, steps, n) : ENOMEM;
+
+	for (size_t i = 0; i < n && rc == 0; i++)
+		rc = steps[i].rc;
+	*result = rc == 0 ? steps[n - 1].result : NULL;
+	for (size_t i = 0; i < n; i++)
+		if (steps[i].result != *result)
+			PQclear(steps[i].result);
+	return rc;
+}
+
+int hwts_pg_one_by_path(struct pg_conn *conn, const char *text, PGresult **result)
+{
+	char *sql = hwts_sql(conn->conn.db, text);
+	int rc = run_texts(conn, &(struct pg_step){ .text = sql }, 1, result);
+
+	free(sql);
 	return rc;
 }
 
 int hwts_pg_one(struct pg_conn *conn, const char *text, PGresult **result)
 {
-	char *sql = hwts_sql(conn->conn.db, text);
-	struct pg_step step = { .text = sql };
-	int rc = sql ? hwts_pg_run(conn, &step, 1) : ENOMEM;
+	char *sql;
+	int rc;
 
+	if (!hwts_pg_is_pooled(conn))
+		return hwts_pg_one_by_path(conn, text, result);
+	sql = hwts_sql(conn->conn.db, text);
+	rc = run_texts(conn, (struct pg_step[]){ { .text = "select " HWTS_PG_ENTER }, { .text = sql } }, 2, result);
 	free(sql);
-	if (rc == 0)
-		rc = step.rc;
-	if (rc != 0) {
-		PQclear(step.result);
-		step.result = NULL;
-	}
-	*result = step.result;
 	return rc;
 }
 

@@ -15,6 +15,13 @@
  *   Flushed in any case are a new kind, for the number of one that was lost would be given to another, and leases,
  *   takes and what at most once rests on.
  *
+ * Names
+ *
+ *   What a role defines in a schema must not be called here: the statements look for nothing outside pg_catalog, and
+ *   name the schema of the tables.  So a connection of the store's own has this search path.  That of a task and of a
+ *   caller has the user's; it changes for the store's statements and comes back before the user's next one, and before
+ *   the commit, whose triggers may be the user's.  Through a pooler it is set in each transaction.
+ *
  * Waiting
  *
  *   No exchange waits for ever: each has a deadline, after which the connection is given up.  The server gives up a
@@ -58,7 +65,7 @@ struct pg_conn {
 	PGconn *handle;
 	uint64_t origin;       /* of its server; 0: not known */
 	bool was_silent;       /* its server has given up a transaction in which nothing was said for too long */
-	bool callers;          /* not ours: nothing is prepared there, and there is no pipeline */
+	bool callers;          /* not ours: nothing is prepared there */
 	bool ready[HWTS_SQLS]; /* prepared */
 	struct pg_args args;   /* of the step that is sent */
 	int64_t patience_ns;
@@ -68,6 +75,12 @@ struct pg_conn {
 static inline bool hwts_pg_is_pooled(const struct pg_conn *conn)
 {
 	return conn->conn.db->pooled;
+}
+
+/* Each statement is sent with its text. */
+static inline bool hwts_pg_prepares(const struct pg_conn *conn)
+{
+	return !hwts_pg_is_pooled(conn) && !conn->callers;
 }
 
 static inline struct pg_conn *pg_conn(struct hwts_conn *conn)
@@ -88,10 +101,16 @@ static inline bool hwts_pg_is_replaced(const struct pg_conn *conn)
 struct pg_step {
 	const struct hwts_step *from;
 	const char *text;
-	bool sync; /* a transaction ends here; the last step of an exchange has one in any case */
+	char *made; /* of from, where nothing is prepared */
+	bool sync;  /* a transaction ends here; the last step of an exchange has one in any case */
 	PGresult *result;
 	int rc;
 };
+
+#define HWTS_PG_PATH "pg_catalog, pg_temp"
+#define HWTS_PG_ENTER "pg_catalog.set_config('search_path', '" HWTS_PG_PATH "', true)" /* until the commit, or LEAVE */
+#define HWTS_PG_KEEP "pg_catalog.set_config('hwt_store.path', pg_catalog.current_setting('search_path'), true)"
+#define HWTS_PG_LEAVE "set_config('search_path', current_setting('hwt_store.path'), true)" /* to that of KEEP */
 
 /* In postgres_args.c. */
 void hwts_pg_args_free(struct pg_args *args);
@@ -102,8 +121,9 @@ int64_t hwts_pg_get(const PGresult *result, int row, int column);         /* of 
 
 /* In postgres.c. */
 int hwts_pg_run(struct pg_conn *conn, struct pg_step *steps, size_t n);
-/* One statement; *result is the caller's, and NULL on failure. */
+/* One statement; *result is the caller's, and NULL on failure.  _by_path: by that of the role. */
 int hwts_pg_one(struct pg_conn *conn, const char *text, PGresult **result);
+int hwts_pg_one_by_path(struct pg_conn *conn, const char *text, PGresult **result);
 int hwts_pg_simple(struct pg_conn *conn, const char *text); /* any number of statements, no parameters; @ too */
 int hwts_pg_error(struct pg_conn *conn, const PGresult *result, const char *doing);
 void hwts_pg_note_silence(struct pg_conn *conn, const char *state); /* of an error; NULL: it has none */
@@ -111,23 +131,30 @@ void hwts_pg_note_silence(struct pg_conn *conn, const char *state); /* of an err
 /* In postgres_exchange.c. */
 int hwts_pg_exchange(struct hwts_conn *conn, const struct hwts_step *steps, size_t n, unsigned flags);
 int hwts_pg_finish(struct hwts_conn *conn, int rc);
+int hwts_pg_begin_make(struct pg_conn *conn); /* a transaction in which one process makes something */
 int hwts_pg_make(struct pg_conn *conn, const char *text);
 
 /* In postgres_dial.c. */
 int hwts_pg_dial(struct hwts_db *db, enum hwts_role role, struct pg_conn **conn); /* says nothing to the server yet */
 void hwts_pg_hang_up(struct pg_conn *conn);
 int hwts_pg_find_pooler(struct pg_conn *conn); /* by the first connection of a database: sets pooled */
+int hwts_pg_find_place(struct pg_conn *conn);  /* likewise: sets schema */
 int hwts_pg_meet(struct pg_conn *conn);        /* a new connection: ENOTCONN if its server has been replaced */
 
 /* In postgres_schema.c. */
 int hwts_pg_prepare(struct hwts_conn *conn);
 
-/* Where the tables are and whose, as a statement has it, and what this role may do there. */
+/* Whose the tables are, as a statement has it, and what this role may do there. */
 struct hwts_pg_home {
-	char schema[132], owner[132];
+	char owner[132];
 	bool is_owner; /* this role has the rights of the owner */
 	bool may_make; /* the owner may create there, and this role may act as the owner */
 };
+
+/* Until the commit. */
+#define HWTS_PG_BE_OWNER                                                                                               \
+	"select set_config('role', pg_get_userbyid(c.relowner)::text, true) from pg_class c"                           \
+	" where c.oid = to_regclass($hwt$@_meta$hwt$)::oid;"
 
 /* In postgres_functions.c. */
 int hwts_pg_make_functions(struct pg_conn *conn, const struct hwts_pg_home *home);

@@ -117,9 +117,9 @@ static int settle(struct pg_conn *conn)
 		return rc;
 	at = snprintf(
 	    text, sizeof(text),
-	    "set idle_in_transaction_session_timeout = %lld; set lock_timeout = %lld; set statement_timeout = 0;"
+	    "%s set idle_in_transaction_session_timeout = %lld; set lock_timeout = %lld; set statement_timeout = 0;"
 	    " set default_transaction_isolation = 'read committed';",
-	    (long long)lease_ms,
+	    ours ? "set search_path = " HWTS_PG_PATH ";" : "", (long long)lease_ms,
 	    conn->conn.role == HWTS_BEGIN || conn->conn.role == HWTS_END ? (long long)SKIP_LOCK_PATIENCE_MS
 	    : conn->conn.role == HWTS_CONTROL ? (long long)HWTS_MIN(lease_ms / 2, LOCK_PATIENCE_MS)
 					      : (long long)LOCK_PATIENCE_MS);
@@ -139,9 +139,12 @@ static int settle(struct pg_conn *conn)
 /* A connection to the end of its beginning. */
 static int greet(struct pg_conn *conn)
 {
-	const struct pg_db *db = (const struct pg_db *)conn->conn.db;
+	struct pg_db *db = (struct pg_db *)conn->conn.db;
 	int rc = db->met ? 0 : hwts_pg_find_pooler(conn);
 
+	if (rc == 0 && !db->met)
+		rc = hwts_pg_find_place(conn);
+	db->met |= rc == 0;
 	if (rc == 0 && db->db.pooled && conn->conn.role != HWTS_CALL)
 		return hwts_fail(ENOTSUP,
 				 "postgresql: a pooler in transaction mode is in between, which breaks LISTEN and "
@@ -191,7 +194,9 @@ static int borrow(struct hwts_db *db, void *connection, struct hwts_conn **out)
 	conn = hwts_alloc(sizeof(*conn));
 	if (!conn)
 		return ENOMEM;
-	*conn = (struct pg_conn){ .conn = { .db = db }, .handle = connection, .callers = true };
+	*conn = (struct pg_conn){
+		.conn = { .db = db }, .handle = connection, .callers = true, .patience_ns = INT64_MAX / 2
+	};
 	*out = &conn->conn;
 	return 0;
 }

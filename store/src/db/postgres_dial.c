@@ -114,6 +114,7 @@ int hwts_pg_dial(struct hwts_db *base, enum hwts_role role, struct pg_conn **out
  */
 
 #define ATTEMPTS 5
+#define BACKEND "select pg_catalog.pg_backend_pid()"
 
 static int backend_of(struct pg_conn *conn, const char *sql, int *pid)
 {
@@ -132,10 +133,10 @@ static int backend_of(struct pg_conn *conn, const char *sql, int *pid)
 /* Returns whether the second connection has met the backend of the first, which stays open. */
 static int look(struct pg_conn *first, struct pg_conn *second, bool *shared)
 {
-	int mine = 0, others = 0, rc = backend_of(first, "select pg_backend_pid()", &mine);
+	int mine = 0, others = 0, rc = backend_of(first, BACKEND, &mine);
 
 	if (rc == 0)
-		rc = backend_of(second, "begin; select pg_backend_pid()", &others);
+		rc = backend_of(second, "begin; " BACKEND, &others);
 	if (rc == 0)
 		rc = hwts_pg_simple(second, "rollback");
 	*shared = rc == 0 && mine == others;
@@ -146,7 +147,7 @@ int hwts_pg_find_pooler(struct pg_conn *conn)
 {
 	struct pg_db *db = (struct pg_db *)conn->conn.db;
 	struct pg_conn *other;
-	int pid = 0, rc = backend_of(conn, "select pg_backend_pid()", &pid);
+	int pid = 0, rc = backend_of(conn, BACKEND, &pid);
 
 	if (rc == 0 && pid != PQbackendPID(conn->handle)) {
 		rc = hwts_pg_dial(&db->db, HWTS_CALL, &other);
@@ -156,7 +157,30 @@ int hwts_pg_find_pooler(struct pg_conn *conn)
 			rc = look(conn, other, &db->db.pooled);
 		hwts_pg_hang_up(other);
 	}
-	db->met = rc == 0;
+	return rc;
+}
+
+/* By the role's own path, so nothing may be left to that but the name: a function, type or operator could be a trap. */
+static const char PLACE[] =
+    "select pg_catalog.quote_ident(n.nspname::pg_catalog.text) from pg_catalog.pg_namespace n where n.oid"
+    " operator(pg_catalog.=) coalesce((select c.relnamespace from pg_catalog.pg_class c where c.oid"
+    " operator(pg_catalog.=) pg_catalog.to_regclass('@_meta')::pg_catalog.oid), pg_catalog.to_regnamespace("
+    "pg_catalog.quote_ident(pg_catalog.current_schema()::pg_catalog.text))::pg_catalog.oid)";
+
+int hwts_pg_find_place(struct pg_conn *conn)
+{
+	struct hwts_db *db = conn->conn.db;
+	PGresult *result;
+	int rc = hwts_pg_one_by_path(conn, PLACE, &result);
+
+	if (rc == 0 && PQntuples(result) != 1)
+		rc = hwts_fail(EINVAL, "postgresql: no schema of the role's search_path exists");
+	else if (rc == 0 && ((size_t)PQgetlength(result, 0, 0) + 2 > sizeof(db->schema) ||
+			     strstr(PQgetvalue(result, 0, 0), "$hwt$")))
+		rc = hwts_fail(EINVAL, "postgresql: a store cannot be in the schema %s", PQgetvalue(result, 0, 0));
+	if (rc == 0)
+		(void)snprintf(db->schema, sizeof(db->schema), "%s.", PQgetvalue(result, 0, 0));
+	PQclear(result);
 	return rc;
 }
 
@@ -167,8 +191,17 @@ int hwts_pg_find_pooler(struct pg_conn *conn)
 #define TIMELINE UINT64_C(0xffffffff)
 
 /* A standby cannot say, nor can a database that only resembles PostgreSQL: then it is not known. */
-static const char ORIGIN[] = "select system_identifier, ('x' || substr(pg_walfile_name(pg_current_wal_lsn()), 1, "
-			     "8))::bit(32)::bigint from pg_control_system()";
+static const char ORIGIN[] = "select system_identifier, pg_catalog.pg_walfile_name(pg_catalog.pg_current_wal_lsn())"
+			     " from pg_catalog.pg_control_system()";
+
+/* A name of the log begins with eight digits of the timeline. */
+static uint64_t timeline_of(const char *name)
+{
+	char digits[9];
+
+	hwts_cut(digits, sizeof(digits), name, 8);
+	return strtoull(digits, NULL, 16);
+}
 
 static uint64_t read_origin(struct pg_conn *conn)
 {
@@ -179,7 +212,7 @@ static uint64_t read_origin(struct pg_conn *conn)
 		return 0;
 	if (PQntuples(result) == 1)
 		origin = (hwts_mix((uint64_t)hwts_pg_get(result, 0, 0)) & ~TIMELINE) |
-			 ((uint64_t)hwts_pg_get(result, 0, 1) & TIMELINE);
+			 timeline_of(PQgetvalue(result, 0, 1));
 	PQclear(result);
 	return origin;
 }

@@ -7,6 +7,10 @@
 
 #include <stdlib.h>
 
+static const char ENTER[] = "select " HWTS_PG_ENTER;
+static const char KEEP_AND_ENTER[] = "select " HWTS_PG_KEEP ", " HWTS_PG_ENTER;
+static const char LEAVE[] = "select " HWTS_PG_LEAVE;
+
 static const char SYNCED[] = "select " HWTS_SYNCED_TEXT;
 
 /* A transaction of a caller's may wait for this very exchange. */
@@ -28,46 +32,31 @@ static bool is_empty(enum hwts_sql sql)
 	return text && !text[0];
 }
 
-/* On a connection of the caller nothing is prepared, and there is no pipeline. */
-static int run_on_callers(struct pg_conn *conn, const struct hwts_step *step)
-{
-	const struct pg_args *args = &conn->args;
-	char *sql = hwts_sql_text(conn->conn.db, step->sql, true, conn->conn.here);
-	int rc = sql ? hwts_pg_reserve(&conn->args, step) : ENOMEM;
-	PGresult *result;
-
-	if (rc == 0) {
-		hwts_pg_encode(&conn->args, step);
-		result = PQexecParams(conn->handle, sql, args->n, NULL, args->sent, args->lengths, args->formats, 1);
-		if (PQresultStatus(result) != PGRES_TUPLES_OK)
-			rc = hwts_pg_error(conn, result, "put on the caller's connection");
-		else if (step->each)
-			rc = hwts_pg_decode(result, step);
-		PQclear(result);
-	}
-	free(sql);
-	return rc;
-}
-
 /* What goes to the server; returns how many steps there are. */
 static size_t write_steps(struct pg_conn *conn, struct pg_step *out, const struct hwts_step *steps, size_t n,
 			  unsigned flags)
 {
 	size_t count = 0;
 
-	if (flags & HWTS_OPEN && PQtransactionStatus(conn->handle) == PQTRANS_IDLE)
+	if (conn->callers)
+		out[count++] = (struct pg_step){ .text = KEEP_AND_ENTER };
+	else if (flags & HWTS_OPEN && PQtransactionStatus(conn->handle) == PQTRANS_IDLE)
 		out[count++] = (struct pg_step){ .text = "begin" };
 	if (flags & (HWTS_SYNCED | HWTS_LEASE) && !syncs(conn))
 		out[count++] = (struct pg_step){ .text = SYNCED };
+	if (hwts_pg_is_pooled(conn))
+		out[count++] = (struct pg_step){ .text = ENTER };
 	if (conn->conn.brief || hwts_pg_is_pooled(conn))
 		out[count++] = (struct pg_step){ .text = conn->conn.brief ? BRIEF : PATIENT };
 	for (size_t i = 0; i < n; i++) {
 		if (is_empty(steps[i].sql))
 			continue;
 		if (steps[i].after && count > 0)
-			out[count - 1].sync = true;
-		out[count++] = (struct pg_step){ .from = &steps[i], .sync = steps[i].commits };
+			out[count - 1].sync = !conn->callers;
+		out[count++] = (struct pg_step){ .from = &steps[i], .sync = steps[i].commits && !conn->callers };
 	}
+	if (conn->callers)
+		out[count++] = (struct pg_step){ .text = LEAVE };
 	return count;
 }
 
@@ -76,14 +65,9 @@ int hwts_pg_exchange(struct hwts_conn *base, const struct hwts_step *steps, size
 	struct pg_conn *conn = pg_conn(base);
 	struct pg_step *out;
 	size_t count;
-	int rc = 0;
+	int rc;
 
-	if (conn->callers) {
-		for (size_t i = 0; i < n && rc == 0; i++)
-			rc = is_empty(steps[i].sql) ? 0 : run_on_callers(conn, &steps[i]);
-		return rc;
-	}
-	out = hwts_alloc((n + 3) * sizeof(*out));
+	out = hwts_alloc((n + 4) * sizeof(*out));
 	if (!out)
 		return ENOMEM;
 	count = write_steps(conn, out, steps, n, flags);
@@ -98,7 +82,7 @@ int hwts_pg_exchange(struct hwts_conn *base, const struct hwts_step *steps, size
 		PQclear(out[i].result);
 	free(out);
 	/* Nothing was written, or nothing was committed. */
-	return rc == ECONNRESET && flags & (HWTS_READS | HWTS_OPEN) ? ENOTCONN : rc;
+	return rc == ECONNRESET && flags & (HWTS_READS | HWTS_OPEN) && !conn->callers ? ENOTCONN : rc;
 }
 
 int hwts_pg_finish(struct hwts_conn *base, int rc)
@@ -116,11 +100,16 @@ int hwts_pg_finish(struct hwts_conn *base, int rc)
 	return hwts_fail(rc, "%s", text);
 }
 
-/* In one transaction, which looks for nothing outside pg_catalog.  Fails without effect. */
+int hwts_pg_begin_make(struct pg_conn *conn)
+{
+	return hwts_pg_simple(conn, "begin; set local search_path = " HWTS_PG_PATH
+				    "; select pg_advisory_xact_lock(hashtext('@_meta'))");
+}
+
+/* In one transaction.  Fails without effect. */
 int hwts_pg_make(struct pg_conn *conn, const char *text)
 {
-	int rc = hwts_pg_simple(conn, "begin; set local search_path = pg_catalog, pg_temp;"
-				      " select pg_advisory_xact_lock(hashtext('@_meta'))");
+	int rc = hwts_pg_begin_make(conn);
 
 	if (rc == 0)
 		rc = hwts_pg_simple(conn, text);

@@ -58,28 +58,18 @@ static uint64_t hash_of(size_t i)
 	return hash;
 }
 
-static void put_line(FILE *out, const char *line, const char *schema)
-{
-	for (const char *at = line; *at; at++)
-		if (*at != '`')
-			(void)fputc(*at, out);
-		else
-			(void)fprintf(out, "%s.@_", schema);
-	(void)fputc('\n', out);
-}
-
 static void put_hash(FILE *out, size_t function)
 {
 	(void)fprintf(out, "-- libhwt-store %016llx\n", (unsigned long long)hash_of(function));
 }
 
-static void put_script(FILE *out, const char *schema)
+static void put_script(FILE *out)
 {
 	size_t function = 0;
 
 	for (size_t i = 0; i < LINES; i++) {
 		function = begins_function(i) ? i : function;
-		put_line(out, line_of(i), schema);
+		(void)fprintf(out, "%s\n", line_of(i));
 		if (begins_function(function) && ends_head(line_of(i)))
 			put_hash(out, function);
 	}
@@ -94,7 +84,7 @@ static void put_name(FILE *out, size_t i, const char *before)
 }
 
 /* A row of VALUES: name, whether it runs with the rights of its owner, body.  Returns the last line of the function. */
-static size_t put_row(FILE *out, size_t i, const char *schema)
+static size_t put_row(FILE *out, size_t i)
 {
 	size_t function = i;
 	bool definer = false;
@@ -108,43 +98,43 @@ static size_t put_row(FILE *out, size_t i, const char *schema)
 	(void)fprintf(out, ", %s, $hwt$\n", definer ? "true" : "false");
 	put_hash(out, function);
 	for (i++; !ends_function(line_of(i)); i++)
-		put_line(out, line_of(i), schema);
+		(void)fprintf(out, "%s\n", line_of(i));
 	(void)fputs("end $hwt$)", out);
 	return i;
 }
 
-static void put_wanted(FILE *out, const char *schema)
+static void put_wanted(FILE *out)
 {
 	(void)fputs("(values ", out);
 	for (size_t i = FIRST; i < LINES; i++)
 		if (begins_function(i))
-			i = put_row(out, i, schema);
+			i = put_row(out, i);
 	(void)fputs(")", out);
 }
 
-/* What exists of those that are wanted: w is wanted, s is the store.  The path is the role's: operands are exact. */
+/* What exists of those that are wanted: w is wanted, s is the store. */
 #define STORE                                                                                                          \
-	" s(owner, place) as (select c.relowner, c.relnamespace from pg_catalog.pg_class c"                            \
-	" where c.oid = pg_catalog.to_regclass('@_meta')::pg_catalog.oid)"
+	" s(owner, place) as (select c.relowner, c.relnamespace from pg_class c"                                       \
+	" where c.oid = to_regclass($hwt$@_meta$hwt$)::oid)"
 #define IS_RIGHT                                                                                                       \
 	"p.pronamespace = s.place and p.proname = w.name and p.prosrc = w.body and p.prosecdef = w.definer"            \
-	" and p.proowner = s.owner and coalesce(pg_catalog.array_to_string(p.proconfig, ' '), '') = case when"         \
-	" w.definer then '" PATH "' else '' end and not pg_catalog.has_function_privilege('public', p.oid, 'execute')"
+	" and p.proowner = s.owner and coalesce(array_to_string(p.proconfig, ' '), '') = case when"                    \
+	" w.definer then '" PATH "' else '' end and not has_function_privilege('public', p.oid, 'execute')"
 #define OURS "p.pronamespace = s.place and p.proname in (select w.name from w)"
 
 static const char COMPARE[] =
-    " select (select pg_catalog.count(*) from w where not exists (select 1 from pg_catalog.pg_proc p where " IS_RIGHT
-    ")) + (select 3 - pg_catalog.count(*) from (select 1 from pg_catalog.pg_trigger t where t.tgname = '@_raise' and"
-    " t.tgrelid in (pg_catalog.to_regclass('@_kind')::pg_catalog.oid, "
-    "pg_catalog.to_regclass('@_group')::pg_catalog.oid) union all select 1 from"
-    " pg_catalog.pg_class c where c.relname = '@_number' and c.relnamespace = s.place and c.relowner = s.owner) there),"
-    " (select pg_catalog.count(*) from pg_catalog.pg_proc p where " OURS "),"
-    " exists (select 1 from pg_catalog.pg_proc p where " OURS " and p.prosecdef and"
-    " pg_catalog.has_function_privilege('public', p.oid, 'execute')) from s";
+    " select (select count(*) from w where not exists (select 1 from pg_proc p where " IS_RIGHT
+    ")) + (select 3 - count(*) from (select 1 from pg_trigger t where t.tgname = '@_raise' and t.tgrelid in"
+    " (to_regclass($hwt$@_kind$hwt$)::oid, to_regclass($hwt$@_group$hwt$)::oid) union all select 1 from"
+    " pg_class c where c.relname = '@_number' and c.relnamespace = s.place and c.relowner = s.owner) there),"
+    " (select count(*) from pg_proc p where " OURS "), exists (select 1 from pg_proc p where " OURS
+    " and p.prosecdef and has_function_privilege('public', p.oid, 'execute')) from s";
 
 /* The schema, the owner and the names are those of the store. */
 #define BLOCK                                                                                                          \
-	"do $hwt$ declare home constant oid := '%s'::regnamespace; boss constant oid := '%s'::regrole;"                \
+	"do $hwt$ declare"                                                                                             \
+	" home constant oid := (select c.relnamespace from pg_class c where c.oid = '`meta'::regclass);"               \
+	" boss constant oid := (select c.relowner from pg_class c where c.oid = '`meta'::regclass);"                   \
 	" names constant name[] := array[%s]; o record; g record; begin "
 
 /*
@@ -204,7 +194,7 @@ static char *names(void)
 	return closed(out, &text);
 }
 
-static char *comparison(const char *schema)
+static char *comparison(void)
 {
 	char *text = NULL;
 	size_t len;
@@ -213,23 +203,23 @@ static char *comparison(const char *schema)
 	if (!out)
 		return NULL;
 	(void)fputs("with w(name, definer, body) as ", out);
-	put_wanted(out, schema);
+	put_wanted(out);
 	(void)fputs("," STORE, out);
 	(void)fputs(COMPARE, out);
 	return closed(out, &text);
 }
 
-static char *script(const struct hwts_pg_home *home)
+static char *script(void)
 {
 	char *text = NULL, *list = names();
 	size_t len;
 	FILE *out = list ? open_memstream(&text, &len) : NULL;
 
 	if (out) {
-		(void)fprintf(out, ADOPT, home->schema, home->owner, list);
-		(void)fprintf(out, "set local role %s;", home->owner);
-		put_script(out, home->schema);
-		(void)fprintf(out, TIDY, home->schema, home->owner, list);
+		(void)fprintf(out, ADOPT, list);
+		(void)fputs(HWTS_PG_BE_OWNER, out);
+		put_script(out);
+		(void)fprintf(out, TIDY, list);
 	}
 	free(list);
 	return out ? closed(out, &text) : NULL;
@@ -242,7 +232,7 @@ static int make(struct pg_conn *conn, const struct hwts_pg_home *home, bool exis
 	int rc = EACCES;
 
 	if (home->may_make) {
-		text = script(home);
+		text = script();
 		if (!text)
 			return hwts_fail(ENOMEM, "no memory for the functions");
 		rc = hwts_pg_make(conn, text);
@@ -259,7 +249,7 @@ static int make(struct pg_conn *conn, const struct hwts_pg_home *home, bool exis
 
 int hwts_pg_make_functions(struct pg_conn *conn, const struct hwts_pg_home *home)
 {
-	char *text = comparison(home->schema);
+	char *text = comparison();
 	PGresult *result = NULL;
 	int rc = text ? hwts_pg_one(conn, text, &result) : hwts_fail(ENOMEM, "no memory for the functions");
 

@@ -8,8 +8,11 @@
  * Until the commit: the connection plans as its user has it, and the end must have the plan that our own connections
  * keep.  In a table of few rows the planner would read them all, and do so still when there are many.
  */
-static const char OUR_PLAN[] = "select set_config('enable_seqscan', 'off', true), set_config('enable_bitmapscan',"
-			       " 'off', true), set_config('plan_cache_mode', 'force_generic_plan', true)";
+static const char OUR_PLAN[] = "select " HWTS_PG_KEEP ", " HWTS_PG_ENTER
+			       ", pg_catalog.set_config('enable_seqscan', 'off', true),"
+			       " pg_catalog.set_config('enable_bitmapscan', 'off', true),"
+			       " pg_catalog.set_config('plan_cache_mode', 'force_generic_plan', true)";
+static const char USERS_PATH[] = "select " HWTS_PG_LEAVE;
 
 int hwts_pg_open_run(struct hwts_conn *base, void **handle)
 {
@@ -35,13 +38,14 @@ static bool is_state(const struct pg_step *step, const char *state)
 /* The steps, and the commit behind them. */
 static int close_by(struct pg_conn *conn, const struct hwts_step *ends, size_t n)
 {
-	struct pg_step steps[3 + HWTS_CLOSING] = { { .text = "release savepoint hwt_run" }, { .text = OUR_PLAN } };
-	const size_t first = 2, count = first + n + 1;
+	struct pg_step steps[4 + HWTS_CLOSING] = { { .text = "release savepoint hwt_run" }, { .text = OUR_PLAN } };
+	const size_t first = 2, count = first + n + 2;
 	int rc;
 
 	for (size_t i = 0; i < n; i++)
 		steps[first + i].from = &ends[i];
-	steps[first + n].text = "commit";
+	steps[first + n].text = USERS_PATH;
+	steps[first + n + 1].text = "commit";
 	rc = hwts_pg_run(conn, steps, count);
 	if (rc == 0 && is_state(&steps[0], "3B001"))
 		rc = hwts_fail(EPROTO, "the task ended the transaction that it was given");

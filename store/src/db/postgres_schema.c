@@ -27,23 +27,23 @@
 	"end"
 #define SECONDS(us) "trim_scale(" us " / 1000000.0) || ' s'"
 
-static const char VIEWS[] = HWTS_VIEWS("create or replace view", NOW, MOMENT, AS_TEXT, SECONDS);
+static const char VIEWS[] = HWTS_PG_BE_OWNER HWTS_VIEWS("create or replace view", NOW, MOMENT, AS_TEXT, SECONDS);
 
 static const char TABLES[] =
-    "create table if not exists @_meta (one int primary key check (one = 1), version int not null,"
+    "create table @_meta (one int primary key check (one = 1), version int not null,"
     " next_number bigint not null, store text not null);"
-    "create table if not exists @_kind (id int primary key, name text not null constraint @_name unique,"
+    "create table @_kind (id int primary key, name text not null constraint \"@_name\" unique,"
     " shards int not null, mode int, horizon_us bigint not null, paused bool not null default false, running int,"
     " start_every_us bigint, burst int, removed bool);"
-    "create table if not exists @_shard (epoch bigint not null, rules bigint not null default 0, id int primary key,"
+    "create table @_shard (epoch bigint not null, rules bigint not null default 0, id int primary key,"
     " kind int not null, owner text, levels bytea) with (fillfactor = 50);"
-    "create index if not exists @_ofkind on @_shard (kind);"
-    "create table if not exists @_member (incarnation bigint not null, until_us bigint not null, name text primary key,"
+    "create index \"@_ofkind\" on @_shard (kind);"
+    "create table @_member (incarnation bigint not null, until_us bigint not null, name text primary key,"
     " kinds int[] not null) with (fillfactor = 50);"
-    "create table if not exists @_group (bucket int not null, kind int not null, grp bytea not null,"
+    "create table @_group (bucket int not null, kind int not null, grp bytea not null,"
     " paused bool not null default false, running int, start_every_us bigint, burst int,"
     " primary key (bucket, kind, grp));"
-    "create table if not exists @_timeout (id bigint not null, due_us bigint not null, base_us bigint not null,"
+    "create table @_timeout (id bigint not null, due_us bigint not null, base_us bigint not null,"
     " epoch bigint not null, period_us bigint not null, tx xid8 not null default pg_current_xact_id(),"
     " bucket int not null, kind int not null, shard int, attempt int not null, state smallint not null,"
     " priority smallint not null default 0, grp bytea not null default '', key bytea, schedule text, zone text,"
@@ -51,15 +51,15 @@ static const char TABLES[] =
     " next_grace_us bigint, next_spread_us bigint, next_priority smallint, next_schedule text, next_zone text,"
     " last bool, error text, data bytea, next_data bytea, primary key (id, bucket))"
     " with (fillfactor = 50, autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 5000);"
-    "create index if not exists @_due on @_timeout (shard, due_us, id) where shard is not null;"
-    "create index if not exists @_ofgroup on @_timeout (bucket, kind, grp, due_us, id) where grp <> '';"
-    "create unique index if not exists @_key on @_timeout (bucket, kind, grp, key) where key is not null;"
+    "create index \"@_due\" on @_timeout (shard, due_us, id) where shard is not null;"
+    "create index \"@_ofgroup\" on @_timeout (bucket, kind, grp, due_us, id) where grp <> '';"
+    "create unique index \"@_key\" on @_timeout (bucket, kind, grp, key) where key is not null;"
     "insert into @_meta values (1, 2, 1, replace(gen_random_uuid()::text, '-', '')) on conflict (one) do nothing";
 
 static int version_of(struct pg_conn *conn, int *version)
 {
 	PGresult *result;
-	int rc = hwts_pg_one(conn, "select to_regclass('@_meta') is not null", &result);
+	int rc = hwts_pg_one(conn, "select to_regclass($hwt$@_meta$hwt$) is not null", &result);
 
 	*version = 0;
 	if (rc == 0 && hwts_pg_get(result, 0, 0) == 1) {
@@ -75,7 +75,7 @@ static int version_of(struct pg_conn *conn, int *version)
 /* One makes them.  Another, perhaps of a role that may not add an index to them, finds them made. */
 static int make_tables(struct pg_conn *conn, int *version)
 {
-	int rc = hwts_pg_simple(conn, "begin; select pg_advisory_xact_lock(hashtext('@_meta'))");
+	int rc = hwts_pg_begin_make(conn);
 
 	if (rc == 0)
 		rc = version_of(conn, version);
@@ -87,42 +87,18 @@ static int make_tables(struct pg_conn *conn, int *version)
 
 /* Where the tables are, and whether this role may act as their owner. */
 static const char HOME[] =
-    "select quote_ident(n.nspname::text), quote_ident(r.rolname::text), pg_has_role(r.oid, 'usage'), "
-    "pg_has_role(r.oid, 'member')"
-    " and has_schema_privilege(r.oid, n.oid, 'create') and n.nspname !~ '[''$]' and r.rolname !~ '[''$]',"
-    " to_regclass('@_timeouts') is null or to_regclass('@_kinds') is null,"
+    "select quote_ident(r.rolname::text), pg_has_role(r.oid, 'usage'),"
+    " pg_has_role(r.oid, 'member') and has_schema_privilege(r.oid, n.oid, 'create'),"
+    " to_regclass($hwt$@_timeouts$hwt$) is null or to_regclass($hwt$@_kinds$hwt$) is null,"
     " n.nspname !~ '[''$]' and exists (select 1 from pg_language l where l.lanname = 'plpgsql')"
     " from pg_class c, pg_namespace n, pg_roles r"
-    " where c.oid = to_regclass('@_meta')::oid and n.oid = c.relnamespace and r.oid = c.relowner";
-
-/* The text, whose tables have no schema, with that of the store. */
-static char *at_home(const struct hwts_pg_home *home, const char *views)
-{
-	char *text = NULL;
-	size_t len;
-	FILE *out = open_memstream(&text, &len);
-
-	if (!out)
-		return NULL;
-	(void)fprintf(out, "set local role %s;", home->owner);
-	for (const char *at = views; *at; at++) {
-		if (at[0] == '@' && at[1] == '_')
-			(void)fprintf(out, "%s.", home->schema);
-		(void)fputc(*at, out);
-	}
-	if (fclose(out) == 0)
-		return text;
-	free(text);
-	return NULL;
-}
+    " where c.oid = to_regclass($hwt$@_meta$hwt$)::oid and n.oid = c.relnamespace and r.oid = c.relowner";
 
 /* Makes the views that are missing, if this role may.  It asks first, as the server logs each refusal. */
-static int make_views(struct pg_conn *conn, const struct hwts_pg_home *home)
+static int make_views(struct pg_conn *conn)
 {
-	char *text = at_home(home, VIEWS);
-	int rc = text ? hwts_pg_make(conn, text) : hwts_fail(ENOMEM, "no memory for the views");
+	int rc = hwts_pg_make(conn, VIEWS);
 
-	free(text);
 	return conn->conn.broken || rc == ENOMEM ? rc : 0;
 }
 
@@ -133,13 +109,12 @@ static int make_home(struct pg_conn *conn)
 	int rc = hwts_pg_one(conn, HOME, &result);
 
 	if (rc == 0 && PQntuples(result) == 1) {
-		hwts_cut(home.schema, sizeof(home.schema), PQgetvalue(result, 0, 0), (size_t)PQgetlength(result, 0, 0));
-		hwts_cut(home.owner, sizeof(home.owner), PQgetvalue(result, 0, 1), (size_t)PQgetlength(result, 0, 1));
-		home.is_owner = hwts_pg_get(result, 0, 2) != 0;
-		home.may_make = hwts_pg_get(result, 0, 3) != 0;
-		if (home.may_make && hwts_pg_get(result, 0, 4) != 0)
-			rc = make_views(conn, &home);
-		if (rc == 0 && hwts_pg_get(result, 0, 5) != 0)
+		hwts_cut(home.owner, sizeof(home.owner), PQgetvalue(result, 0, 0), (size_t)PQgetlength(result, 0, 0));
+		home.is_owner = hwts_pg_get(result, 0, 1) != 0;
+		home.may_make = hwts_pg_get(result, 0, 2) != 0;
+		if (home.may_make && hwts_pg_get(result, 0, 3) != 0)
+			rc = make_views(conn);
+		if (rc == 0 && hwts_pg_get(result, 0, 4) != 0)
 			rc = hwts_pg_make_functions(conn, &home);
 	}
 	PQclear(result);
