@@ -4,7 +4,7 @@
 
 #ifdef HWT_STORE_POSTGRES
 
-static char warning[1024];
+static char warning[2048];
 
 static void note_warning(void *ctx, const char *message)
 {
@@ -140,6 +140,52 @@ TEST(what_a_superuser_makes_belongs_to_the_owner_of_the_tables)
 	CHECK_INT(query("select has_function_privilege('%s_web', '%s_cancel(bigint)', 'execute')::int", world.schema,
 			world.schema),
 		  ==, 1);
+}
+
+/* The statements that the last warning names, or the role that is to open the store. */
+static void do_as_told(const char *old)
+{
+	const char *from = strstr(warning, "as a superuser: "), *to = from ? strstr(from, "; then open") : NULL;
+
+	REQUIRE(from != NULL && to != NULL);
+	from += strlen("as a superuser: ");
+	if (strncmp(from, "open", 4) == 0)
+		open_as(strstr(from, "_old") ? old : "hwt");
+	else
+		CHECK_INT(query("%.*s; select 1", (int)(to - from), from), ==, 1);
+}
+
+/* A superuser has made things as its own, or a role that has owned the tables. */
+TEST(a_warning_names_what_helps)
+{
+	NEEDS_POSTGRES();
+	static const char *const roles[] = { "login", "superuser login" };
+	static const char *const things[] = { "function %s_cancel(bigint)", "function %s_raise()", "sequence %s_number",
+					      "view %s_kinds" };
+	char role[64], old[64], thing[64];
+
+	for (size_t i = 0; i < 2; i++) {
+		fresh_app(role);
+		(void)snprintf(old, sizeof(old), "%s_old", world.schema);
+		(void)query("create role %s %s; grant create on schema public to %s", old, roles[i], old);
+		for (size_t j = 0; j < 5; j++) {
+			for (size_t k = j % 4; k <= (j < 4 ? j : 3); k++) {
+				(void)snprintf(thing, sizeof(thing), things[k], world.schema);
+				(void)query("alter %s owner to %s", thing, old);
+			}
+			open_as(role);
+			do_as_told(old);
+			open_as(role);
+			CHECK(warning[0] == '\0');
+			CHECK_INT(query("select count(*) from pg_class where relname in ('%s_kinds', '%s_number') and"
+					" relowner = '%s'::regrole",
+					world.schema, world.schema, role),
+				  ==, 2);
+			CHECK_INT(query("select count(*) from pg_trigger where tgname = '%s_raise'", world.schema), ==,
+				  2);
+			CHECK_INT(count_of(role, "not " IS_OPEN), >, 20);
+		}
+	}
 }
 
 TEST(what_another_role_has_put_in_the_way_is_not_taken_over)

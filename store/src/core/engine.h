@@ -88,7 +88,7 @@ struct hwts_db {
 	int64_t lease_us;
 	char store[33];               /* which store this is: what @_meta says */
 	char channel[48];             /* PostgreSQL: of news, without the shard; postgres_news.c */
-	char notice[500];             /* what open warns of, if anything */
+	char notice[1500];            /* what open warns of, if anything */
 	const char *file;             /* SQLite: where it is, as each store on it has it; NULL: a server */
 	bool pooled;                  /* PostgreSQL: a pooler in transaction mode, so nothing stays with a session */
 	_Atomic uint64_t round_trips; /* relaxed: a statistic */

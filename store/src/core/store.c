@@ -9,7 +9,7 @@
 
 void hwts_warn(hwt_store *store, const char *format, ...)
 {
-	char text[600];
+	char text[1600];
 	va_list args;
 
 	if (!store->config.warn)

@@ -120,15 +120,24 @@ static void put_wanted(FILE *out)
 	"p.pronamespace = s.place and p.proname = w.name and p.prosrc = w.body and p.prosecdef = w.definer"            \
 	" and p.proowner = s.owner and coalesce(array_to_string(p.proconfig, ' '), '') = case when"                    \
 	" w.definer then '" PATH "' else '' end and not has_function_privilege('public', p.oid, 'execute')"
+#define VIEWS "c.relname in ('@_timeouts', '@_kinds') and c.relnamespace = s.place"
 #define OURS "p.pronamespace = s.place and p.proname in (select w.name from w)"
 
 static const char COMPARE[] =
     " select (select count(*) from w where not exists (select 1 from pg_proc p where " IS_RIGHT
     ")) + (select 3 - count(*) from (select 1 from pg_trigger t where t.tgname = '@_raise' and t.tgrelid in"
     " (to_regclass($hwt$@_kind$hwt$)::oid, to_regclass($hwt$@_group$hwt$)::oid) union all select 1 from"
-    " pg_class c where c.relname = '@_number' and c.relnamespace = s.place and c.relowner = s.owner) there),"
+    " pg_class c where c.relname = '@_number' and c.relnamespace = s.place and c.relowner = s.owner) there)"
+    " + (select count(*) from pg_class c where " VIEWS " and c.relowner <> s.owner),"
     " (select count(*) from pg_proc p where " OURS "), exists (select 1 from pg_proc p where " OURS
-    " and p.prosecdef and has_function_privilege('public', p.oid, 'execute')) from s";
+    " and p.prosecdef and has_function_privilege('public', p.oid, 'execute')), (select string_agg(c.cure, '; ') from"
+    " (select distinct case when r.rolsuper then format('open the store as %s', o.boss::regrole) when o.kind ="
+    " 'sequence' then format('alter %s %s owner to %s', o.kind, o.name, s.owner::regrole) else"
+    " format('drop %s %s', o.kind, o.name) end as cure from (select 'function' as kind, p.oid::regprocedure || case"
+    " p.proname when '@_raise' then ' cascade' else '' end as name, p.proowner as boss from pg_proc p where " OURS
+    " union all select case c.relkind when 'v' then 'view' else 'sequence' end, c.oid::regclass::text, c.relowner from"
+    " pg_class c where " VIEWS " or c.relname = '@_number' and c.relnamespace = s.place) o, pg_roles r where r.oid ="
+    " o.boss and r.oid <> s.owner limit 4) c) from s";
 
 /* The schema, the owner and the names are those of the store. */
 #define BLOCK                                                                                                          \
@@ -144,8 +153,9 @@ static const char COMPARE[] =
 static const char ADOPT[] = BLOCK
     "if current_setting('is_superuser') = 'on' then for o in select 'function ' || p.oid::regprocedure as name"
     " from pg_proc p, pg_roles r where p.pronamespace = home and p.proname = any(names) and r.oid = p.proowner"
-    " and r.rolsuper and r.oid <> boss union all select 'sequence ' || c.oid::regclass from pg_class c, pg_roles r"
-    " where c.relnamespace = home and c.relname = '@_number' and r.oid = c.relowner and r.rolsuper and r.oid <> boss"
+    " and r.rolsuper and r.oid <> boss union all select case c.relkind when 'v' then 'view ' else 'sequence ' end ||"
+    " c.oid::regclass from pg_class c, pg_roles r where c.relnamespace = home and c.relname in ('@_number',"
+    " '@_timeouts', '@_kinds') and r.oid = c.relowner and r.rolsuper and r.oid <> boss"
     " loop execute format('alter %%s owner to %%s', o.name, boss::regrole); end loop; end if; end $hwt$;";
 
 /*
@@ -225,8 +235,32 @@ static char *script(void)
 	return out ? closed(out, &text) : NULL;
 }
 
+struct comparison {
+	int64_t wrong;
+	bool exist, open; /* some do; everybody may call one that runs with the owner's rights */
+	char cure[1000];  /* what helps against things of another role, a few of them; "": there are none */
+};
+
+static int compare(struct pg_conn *conn, struct comparison *is)
+{
+	char *text = comparison();
+	PGresult *result = NULL;
+	int rc = text ? hwts_pg_one(conn, text, &result) : hwts_fail(ENOMEM, "no memory for the functions");
+
+	free(text);
+	is->wrong = 0;
+	if (rc == 0 && PQntuples(result) == 1) {
+		is->wrong = hwts_pg_get(result, 0, 0);
+		is->exist = hwts_pg_get(result, 0, 1) != 0;
+		is->open = hwts_pg_get(result, 0, 2) != 0;
+		hwts_cut(is->cure, sizeof(is->cure), PQgetvalue(result, 0, 3), (size_t)PQgetlength(result, 0, 3));
+	}
+	PQclear(result);
+	return rc;
+}
+
 /* The server logs each refusal, and others need not know that a role without rights has opened the store. */
-static int make(struct pg_conn *conn, const struct hwts_pg_home *home, bool exist, bool open)
+static int make(struct pg_conn *conn, const struct hwts_pg_home *home, struct comparison *is)
 {
 	char *text, reason[200] = "the role may not act as the owner, or the owner may not create in the schema";
 	int rc = EACCES;
@@ -239,23 +273,23 @@ static int make(struct pg_conn *conn, const struct hwts_pg_home *home, bool exis
 		free(text);
 		if (rc != 0)
 			hwts_cut(reason, sizeof(reason), hwts_fail_text(), strlen(hwts_fail_text()));
+		else
+			rc = compare(conn, is);
 	}
-	if (rc != 0 && (exist || home->is_owner))
+	if (is->wrong && (is->exist || home->is_owner))
 		(void)snprintf(conn->conn.db->notice, sizeof(conn->conn.db->notice),
-			       "the SQL functions are not those of this version%s: %s; open the store as %s",
-			       open ? ", and EVERYBODY may call them" : "", reason, home->owner);
+			       "the SQL functions are not those of this version%s: %s%s%s; %sopen the store as %s",
+			       is->open ? ", and EVERYBODY may call them" : "",
+			       rc == 0 ? "another role owns some of them" : reason,
+			       is->cure[0] ? "; as a superuser: " : "", is->cure, is->cure[0] ? "then " : "",
+			       home->owner);
 	return conn->conn.broken ? rc : 0;
 }
 
 int hwts_pg_make_functions(struct pg_conn *conn, const struct hwts_pg_home *home)
 {
-	char *text = comparison();
-	PGresult *result = NULL;
-	int rc = text ? hwts_pg_one(conn, text, &result) : hwts_fail(ENOMEM, "no memory for the functions");
+	struct comparison is;
+	int rc = compare(conn, &is);
 
-	free(text);
-	if (rc == 0 && PQntuples(result) == 1 && hwts_pg_get(result, 0, 0) != 0)
-		rc = make(conn, home, hwts_pg_get(result, 0, 1) != 0, hwts_pg_get(result, 0, 2) != 0);
-	PQclear(result);
-	return rc;
+	return rc == 0 && is.wrong ? make(conn, home, &is) : rc;
 }

@@ -88,7 +88,8 @@ static int make_tables(struct pg_conn *conn, int *version)
 /* Where the tables are, and whether this role may act as their owner. */
 static const char HOME[] =
     "select quote_ident(r.rolname::text), pg_has_role(r.oid, 'usage'),"
-    " pg_has_role(r.oid, 'member') and has_schema_privilege(r.oid, n.oid, 'create'),"
+    " pg_has_role(r.oid, case when current_setting('server_version_num')::int < 160000 then 'member' else 'set' end)"
+    " and has_schema_privilege(r.oid, n.oid, 'create'),"
     " to_regclass($hwt$@_timeouts$hwt$) is null or to_regclass($hwt$@_kinds$hwt$) is null,"
     " n.nspname !~ '[''$]' and exists (select 1 from pg_language l where l.lanname = 'plpgsql')"
     " from pg_class c, pg_namespace n, pg_roles r"
