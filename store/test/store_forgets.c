@@ -159,7 +159,8 @@ TEST(a_kind_is_synced_although_its_role_syncs_nothing)
 	CLOSING hwt_store *store = fresh_store_that_syncs("off");
 
 	(void)query("create table %s_note (is_now text); create function %s_note() returns trigger language"
-		    " plpgsql set search_path = public as $$ begin insert into %s_note values (current_setting('synchronous_commit'));"
+		    " plpgsql set search_path = public as $$ begin insert into %s_note values"
+		    " (current_setting('synchronous_commit'));"
 		    " return new; end $$; create trigger note before insert on %s_kind for each row"
 		    " execute function %s_note()",
 		    world.schema, world.schema, world.schema, world.schema, world.schema);
