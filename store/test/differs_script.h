@@ -34,7 +34,7 @@ static const struct meaning {
 	MEANING(GROUP_PLACES, 3, "BkgtiUmc"), MEANING(INFOS, 15, "ib"),
 	MEANING(CANCEL, 1, "iem"), MEANING(CANCEL_ALL, 1, "im"), MEANING(CANCEL_LAST, 1, "ib"),
 	MEANING(CANCEL_NEXT, 1, "i"), MEANING(RESCHEDULE, 6, "iwbme"), MEANING(RESCHEDULE_ALL, 6, "iTm"),
-	MEANING(STATES, 3, "i"), MEANING(TELL, 0, "iNbW"), MEANING(TELL_ALIKE, 0, "iwbWNsn"),
+	MEANING(STATES, 3, "i"), MEANING(TELL, 0, "iNbW"),
 	MEANING(KIND, 5, "K"), MEANING(KIND_LOCK, 0, ""), MEANING(KIND_SHARE, 0, ""), MEANING(KIND_MAKING, 0, ""),
 	MEANING(FLUSH, 0, ""), MEANING(KIND_MAKE, 0, "K2oW"),
 	MEANING(KIND_OPEN, 0, "KoW"), MEANING(KIND_SHARDS, 0, "K"), MEANING(KINDS, 12, "Kb"),
@@ -49,7 +49,7 @@ static const struct meaning {
 	MEANING(PENDING, 9, "i"), MEANING(INHERIT, 2, "ieW"),
 	MEANING(END_LOCK, 1, "i"), MEANING(END_DONE, 1, "ie"), MEANING(END_AGAIN, 2, "ievbTTAx"),
 	MEANING(END_FAIL, 1, "iex"), MEANING(END_LAST, 1, "ie"), MEANING(END_NEXT, 4, "ie"), MEANING(CLOSE, 1, "ie"),
-	MEANING(DRAW, 1, "u"), MEANING(PUT, 4, "IkswbpPgyd"), MEANING(PUT_ALIKE, 4, "IkswbpPgydb"),
+	MEANING(DRAW, 1, "u"), MEANING(PUT, 4, "IkswbpPgyd"),
 	MEANING(PUT_KEYED, 4, "IkswbpPgyd"), MEANING(PUT_REPLACE, 4, "IkswbpPgydaCzWW"),
 	MEANING(PUT_REVIVE, 4, "IkswbpPgydaCzWW"), MEANING(PUT_SERIES, 4, "IkswbpPgydaCzWW"),
 	MEANING(STORE, 2, "K"), MEANING(HERE, 1, "h"), MEANING(OTHERS, 1, "sN"),
@@ -431,7 +431,7 @@ static void draw_statement(struct move *move, enum hwts_sql sql, struct subject 
 
 	move->step = (struct hwts_step){ .sql = sql };
 	REQUIRE(strlen(types) == strlen(domain));
-	if (sql == HWTS_SQL_PUT_ALIKE || (sql == HWTS_SQL_PUT && draw(4)))
+	if (sql == HWTS_SQL_PUT && draw(4))
 		picks.of[0] = new_subject(picks.of[0], SAME_GROUP); /* and no key */
 	else if (is_put(sql))
 		picks.of[0] = new_subject(picks.of[0], about || draw(3) ? SAME_KEY : NEW_GROUP);

@@ -27,7 +27,6 @@ static const struct difference {
 	const char *why;
 } differences[] = {
 	{ HWTS_SQL_PUT, true, 1, "SQLite has no returning for it: the time was known before, and no row was there" },
-	{ HWTS_SQL_PUT_ALIKE, true, 0, "SQLite answers with each id, PostgreSQL with one row for all" },
 	{ HWTS_SQL_PUT_KEYED, true, 1, "as PUT" },
 	{ HWTS_SQL_RENEW_ALL, true, 6, "SQLite has RENEW and SHARDS in its place, and MEMBERS counts" },
 	{ HWTS_SQL_TAKE, true, 4, "PostgreSQL also returns a shard that it has passed by, with the epoch 0" },
@@ -438,7 +437,7 @@ static bool is_silent(enum hwts_sql sql)
 {
 	return meanings[sql].columns == 0 &&
 	       (sql == HWTS_SQL_KIND_LOCK || sql == HWTS_SQL_KIND_SHARE || sql == HWTS_SQL_KIND_MAKING ||
-		sql == HWTS_SQL_FLUSH || sql == HWTS_SQL_CALL || sql == HWTS_SQL_TELL || sql == HWTS_SQL_TELL_ALIKE ||
+		sql == HWTS_SQL_FLUSH || sql == HWTS_SQL_CALL || sql == HWTS_SQL_TELL ||
 		sql == HWTS_SQL_SHARE || sql == HWTS_SQL_RULES_LOCK || sql == HWTS_SQL_RULES_TELL);
 }
 
@@ -458,7 +457,7 @@ static bool needs_removal(enum hwts_sql sql)
 static bool has_always(enum hwts_sql sql)
 {
 	return sql == HWTS_SQL_CLOCK || sql == HWTS_SQL_SNAPSHOT || sql == HWTS_SQL_STORE ||
-	       sql == HWTS_SQL_RENEW_ALL || sql == HWTS_SQL_PUT_ALIKE || sql == HWTS_SQL_PUT_REPLACE;
+	       sql == HWTS_SQL_RENEW_ALL || sql == HWTS_SQL_PUT_REPLACE;
 }
 
 static void compare_sides(struct side *sides, unsigned conns)

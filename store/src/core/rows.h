@@ -71,15 +71,6 @@ int hwts_rows_not_here(const struct hwts_conn *conn); /* sets the thread's text 
 int hwts_rows_here(struct hwts_conn *conn);           /* EINVAL: to another store.  SQLite: takes the lock, to write */
 int hwts_rows_store(struct hwts_conn *conn, const char *name, char store[33], int32_t *kind);
 
-/* In rows_news.c: the text of news of puts that are due at one time, of each shard. */
-struct hwts_news {
-	int64_t *shards;
-	struct hwts_value *texts;
-	size_t n;
-	void *memory; /* the caller frees it */
-};
-bool hwts_news_write(struct hwts_news *news, const struct hwts_put *puts, size_t n); /* false: they differ, no memory */
-
 /* In rows_share.c. */
 /* Another process that has this one's name. */
 struct hwts_namesake {

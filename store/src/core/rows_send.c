@@ -76,25 +76,22 @@ static void accept(struct hwts_put *put, const struct hwts_value *row)
 {
 	put->rc = 0;
 	put->again = false;
-	if (row[2].number == 0) { /* as it was sent; PostgreSQL: row[1] is the clock */
-		put->due_us += put->absolute ? 0 : row[1].number;
+	if (row[2].number == 0) /* SQLite: as it was sent */
 		return;
-	}
 	put->id = row[0].number;
 	put->due_us = row[1].number;
 	put->shard = (int32_t)row[2].number;
 	put->runs = row[3].number == HWT_STORE_RUNNING;
 }
 
-/* They come back in the order in which they went, without the refused ones; a row may stand for several. */
+/* They come back in the order in which they went, without the refused ones. */
 static int inserted(void *ctx, const struct hwts_value *row)
 {
 	struct batch *batch = ctx;
-	int64_t count = row[2].number == 0 ? HWTS_MAX(row[3].number, 1) : 1;
 
 	while (batch->at < batch->n && batch->puts[batch->at].drawn != row[0].number)
 		batch->at++;
-	for (; batch->at < batch->n && count > 0; count--)
+	if (batch->at < batch->n)
 		accept(&batch->puts[batch->at++], row);
 	return 0;
 }
@@ -121,7 +118,7 @@ static int met(void *ctx, const struct hwts_value *row)
 
 static bool is_plain(enum hwts_sql sql)
 {
-	return sql == HWTS_SQL_PUT_ALIKE || sql == HWTS_SQL_PUT || sql == HWTS_SQL_PUT_KEYED;
+	return sql == HWTS_SQL_PUT || sql == HWTS_SQL_PUT_KEYED;
 }
 
 /* One that is not plain has some parameters more, and no arrays. */
@@ -201,14 +198,6 @@ static void close_batch(struct batch *batch)
 	free(batch->steps);
 }
 
-/* Without keys, and different in what is an array of HWTS_SQL_PUT_ALIKE alone. */
-static bool are_alike(const struct hwts_put *left, const struct hwts_put *right)
-{
-	return left->kind.id == right->kind.id && left->absolute == right->absolute &&
-	       left->period_us == right->period_us && left->priority == right->priority && !left->key && !right->key &&
-	       strcmp(left->group ? left->group : "", right->group ? right->group : "") == 0;
-}
-
 /* The statement that inserts a row.  A keyed insert serves rows without a key, too. */
 static enum hwts_sql insert_of(const struct hwts_put *put)
 {
@@ -218,7 +207,7 @@ static enum hwts_sql insert_of(const struct hwts_put *put)
 		return HWTS_SQL_PUT_REVIVE;
 	if (put->schedule || put->grace_us || put->spread_us)
 		return HWTS_SQL_PUT_SERIES;
-	return put->key ? HWTS_SQL_PUT_KEYED : HWTS_SQL_PUT_ALIKE;
+	return put->key ? HWTS_SQL_PUT_KEYED : HWTS_SQL_PUT;
 }
 
 /* The statements, in the order of the puts: what is not plain has one each. */
@@ -234,8 +223,6 @@ static void write_batch(struct batch *batch, int64_t now_us)
 		for (to = from + 1; to < batch->n && is_plain(sql) && is_plain(insert_of(&puts[to])); to++)
 			if (puts[to].key)
 				sql = HWTS_SQL_PUT_KEYED;
-			else if (sql == HWTS_SQL_PUT_ALIKE && !are_alike(&puts[from], &puts[to]))
-				sql = HWTS_SQL_PUT;
 		write_insert(batch, sql, from, to - from);
 	}
 }
@@ -277,24 +264,6 @@ static bool write_news(struct hwts_conn *conn, struct hwts_step *step, int64_t *
 	return count > 0;
 }
 
-/* The same as text, of all of them, by the setting that the put leaves.  False: that cannot be. */
-static bool write_alike(struct hwts_conn *conn, struct batch *batch, struct hwts_news *news)
-{
-	const struct hwts_put *put = batch->puts;
-	struct hwts_step *steps = batch->steps;
-
-	if (conn->db->pooled || batch->step_count != 1 || steps[0].sql != HWTS_SQL_PUT_ALIKE || !is_soon(conn, put) ||
-	    put->kind.mode == HWTS_MODE_OPEN || !hwts_news_write(news, put, batch->n))
-		return false;
-	steps[0].args[NUMBERS + 3] = (struct hwts_value)HWTS_NUMBER(true);
-	steps[1] = (struct hwts_step)HWTS_DO(TELL_ALIKE, HWTS_NUMBER(put->id), HWTS_NUMBER(put->when_us),
-					     HWTS_NUMBER(put->absolute), HWTS_NUMBER(put->kind.horizon_us),
-					     HWTS_TEXT(hwts_me(conn->db)), HWTS_BYTES(news->shards, news->n),
-					     HWTS_BYTES(news->texts, news->n));
-	steps[1].after = true;
-	return true;
-}
-
 int hwts_rows_clock(struct hwts_conn *conn, unsigned flags, int64_t *now_us)
 {
 	struct hwts_step step = { .sql = HWTS_SQL_CLOCK, .each = hwts_note_number, .ctx = now_us };
@@ -315,13 +284,11 @@ int hwts_rows_send(struct hwts_conn *conn, struct hwts_put *puts, size_t n, unsi
 {
 	int64_t *ids = hwts_alloc(n * sizeof(*ids)), now_us;
 	struct batch batch;
-	struct hwts_news news = { .memory = NULL };
 	int rc = open_batch(&batch, puts, n) && ids ? read_clock(conn, &now_us) : ENOMEM;
 
 	if (rc == 0) {
 		write_batch(&batch, now_us);
-		if (tells && (write_alike(conn, &batch, &news) ||
-			      write_news(conn, &batch.steps[batch.step_count], ids, puts, n, false)))
+		if (tells && write_news(conn, &batch.steps[batch.step_count], ids, puts, n, false))
 			batch.step_count++;
 		rc = hwts_run(conn, batch.steps, batch.step_count, flags | HWTS_SYNCED);
 	}
@@ -330,7 +297,6 @@ int hwts_rows_send(struct hwts_conn *conn, struct hwts_put *puts, size_t n, unsi
 	if (rc != 0)
 		rc = hwts_finish(conn, rc);
 	close_batch(&batch);
-	free(news.memory);
 	free(ids);
 	return rc;
 }

@@ -97,14 +97,6 @@ const struct hwts_statement hwts_statements[HWTS_SQLS] = {
 		" and t.due_us < n.us + case when ?4 > 0 then ?4 else (select k.horizon_us from @_kind k where k.id"
 		" = t.kind) end + 1000000 group by t.shard + 0) x, lateral (select s.owner from @_shard s where s.id"
 		" = x.shard offset 0) s where s.owner is not null and (?3 or (s.owner <> ?2 and " UNSYNCED "))"),
-	/* The same of rows that are due at one time, as PUT_ALIKE has put them: its setting says that it did. */
-	TEXTS(TELL_ALIKE, "tell", "iibitNK", "",
-		"select pg_notify('@news' || x.shard, replace(convert_from(x.news, 'UTF8'), '*', p.us::text)) from"
-		" (select case when ?3 then ?2 else split_part(current_setting('hwt_store.put', true), ' ', 2)::bigint"
-		" + ?2 end us, split_part(current_setting('hwt_store.put', true), ' ', 1) id) p, unnest(?6, ?7)"
-		" x(shard, news), lateral (select s.owner from @_shard s where s.id = x.shard offset 0) s where"
-		" p.id = ?1::text and"
-		" p.us < @now + ?4 + 1000000 and s.owner <> ?5 and " UNSYNCED),
 	/*
 	 * Kinds.  A process that joins, or makes a kind, shares a lock that a removal has alone.  On PostgreSQL one
 	 * kind is made at a time, and its commit is flushed whatever the role says, as is that of numbers that are
@@ -301,7 +293,6 @@ const struct hwts_statement hwts_statements[HWTS_SQLS] = {
 		" 3298534883328)) + ?1 where next_number <= 4398046511104 - ?1 returning next_number - ?1"),
 	/* Puts.  On SQLite the put itself has added the clock. */
 	TEXTS(PUT, "put", "INNIBINKKD", PUT, PUT_ALL RETURNING),
-	TEXTS(PUT_ALIKE, "put", "InNIbinkkDb", PUT, PUT_ALIKE),
 	TEXTS(PUT_KEYED, "put", "INNIBINKKD", PUT KEEP, PUT_ALL KEEP RETURNING),
 	PUT_ALONE(PUT_REPLACE, REPLACE RETURNING),
 	PUT_ALONE(PUT_REVIVE, REVIVE RETURNING),

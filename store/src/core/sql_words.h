@@ -80,14 +80,6 @@
 	", key, data, priority) select p.id, p.id & 1023, d.us, d.us, 0, p.period, p.kind, p.shard, 0, 1, p.grp,"      \
 	" p.key, p.data, p.priority from p, n,"                                                                        \
 	" lateral (select case when p.absolute then p.w else n.us + p.w end us) d"
-/* What they have in common is no array, and one row answers for all: the first id, the clock, 0, how many. */
-#define PUT_ALIKE                                                                                                      \
-	"with n as materialized (select @now us@here), i as (insert into @_timeout as t (id, bucket, due_us, base_us," \
-	" epoch, period_us, kind, shard, attempt, state, grp, key, data, priority) select p.id, p.id & 1023, d.us,"    \
-	" d.us, 0, ?6, ?2, p.shard, 0, 1, ?8, ?9, p.data, ?7 from unnest(?1, ?3, ?4, ?10) p(id, shard, w, data), n,"   \
-	" lateral (select case when ?5 then p.w else n.us + p.w end us) d)"                                            \
-	" select (?1)[1], n.us, 0, cardinality(?1) from n where"                                                       \
-	" not ?11 or set_config('hwt_store.put', (?1)[1] || ' ' || n.us, false) is not null"
 /*
  * What a put says of a timeout.  What one says that replaces while the timeout runs waits in columns of its own, and
  * holds once that run has ended.  Until then the row is that of the run.

@@ -311,38 +311,6 @@ static int tell(struct act *act)
 	return 0;
 }
 
-/* What was put with the first row: "id:*:len,..." or, of too many rows, "r". */
-static int tell_alike(struct act *act)
-{
-	const struct version *first;
-
-	if (!sim_find_row(act, NUMBER_ARG(0), &first))
-		return 0;
-	for (size_t i = 0; i < COUNT_ARG(5); i++) {
-		const struct hwts_value *text = (const struct hwts_value *)act->step->args[6].bytes + i;
-		const struct version *shard = sim_shard(act, ITEM_ARG(5, i), NULL);
-		const char *at = text->bytes, *end = at + text->len;
-
-		if (!shard || !shard->s[SHARD_OWNER] || sim_is_text(shard->s[SHARD_OWNER], TEXT_ARG(4)) ||
-		    first->n[DUE] >= act->now_us + NUMBER_ARG(3) + HWTS_S_US)
-			continue;
-		if (*at == 'r')
-			sim_add_news(act->tx, (int32_t)ITEM_ARG(5, i), &(struct hwts_due){ .id = -1 });
-		for (; *at != 'r'; at++) {
-			struct hwts_due due = { .id = strtoll(at, NULL, 10),
-						.due_us = first->n[DUE],
-						.shard = (int32_t)ITEM_ARG(5, i),
-						.len = (uint32_t)strtoul(strchr(at, '*') + 2, NULL, 10) };
-
-			sim_add_news(act->tx, due.shard, &due);
-			at = memchr(at, ',', (size_t)(end - at));
-			if (!at)
-				break;
-		}
-	}
-	return 0;
-}
-
 /*
  * Puts
  */
@@ -403,8 +371,7 @@ static void insert(struct act *act, size_t i)
 	sim_set_text(t, GROUP, value_at(act, 7, i)->bytes, value_at(act, 7, i)->len);
 	sim_set_text(t, KEY, value_at(act, 8, i)->bytes, value_at(act, 8, i)->len);
 	fill(act, t, i);
-	if (act->step->sql != HWTS_SQL_PUT_ALIKE)
-		emit_put(act, t);
+	emit_put(act, t);
 }
 
 static bool has_key(const struct act *act, const struct version *t, size_t i)
@@ -466,8 +433,6 @@ static int put(struct act *act)
 		if (rc != 0)
 			return rc;
 	}
-	if (act->step->sql == HWTS_SQL_PUT_ALIKE)
-		SIM_EMIT(act, count > 0 ? ITEM_ARG(0, 0) : 0, act->now_us, 0, (int64_t)count);
 	return 0;
 }
 
@@ -475,7 +440,6 @@ sim_statement *const sim_put_statements[HWTS_SQLS] = {
 	[HWTS_SQL_PLACES] = places,
 	[HWTS_SQL_GROUP_PLACES] = group_places,
 	[HWTS_SQL_TELL] = tell,
-	[HWTS_SQL_TELL_ALIKE] = tell_alike,
 	[HWTS_SQL_SNAPSHOT] = snapshot,
 	[HWTS_SQL_LOOK] = look,
 	[HWTS_SQL_LOOK_GROUP] = look_group,
@@ -483,7 +447,6 @@ sim_statement *const sim_put_statements[HWTS_SQLS] = {
 	[HWTS_SQL_SWEEP] = sweep,
 	[HWTS_SQL_RULES_RUN] = rules_run,
 	[HWTS_SQL_PUT] = put,
-	[HWTS_SQL_PUT_ALIKE] = put,
 	[HWTS_SQL_PUT_KEYED] = put,
 	[HWTS_SQL_PUT_REPLACE] = put,
 	[HWTS_SQL_PUT_REVIVE] = put,
