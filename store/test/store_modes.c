@@ -340,6 +340,35 @@ static int be_silent_and_slow(const hwt_store_run *run, void *ctx)
 	return 0;
 }
 
+static int be_silent_and_watch(const hwt_store_run *run, void *ctx)
+{
+	(void)ctx;
+	silence(run->connection);
+	await_end_of(run->connection);
+	read_answers(run->connection);
+	while (PQconsumeInput(run->connection))
+		(void)PQisBusy(run->connection);
+	CHECK_INT(PQstatus(run->connection), ==, CONNECTION_BAD);
+	return 0;
+}
+
+static void ignore(void *arg, const PGresult *notice)
+{
+	(void)notice;
+	atomic_fetch_add((atomic_uint *)arg, 1);
+}
+
+/* libpq gives back the receiver before, and not its argument. */
+static int listen_for_a_while(const hwt_store_run *run, void *ctx)
+{
+	PQnoticeReceiver before = PQsetNoticeReceiver(run->connection, ignore, ctx);
+
+	CHECK(user_sql(run->connection, "do 'begin raise notice using errcode = ''25P03''; end'"));
+	(void)PQsetNoticeReceiver(run->connection, before, NULL);
+	CHECK(user_sql(run->connection, "do 'begin raise notice using errcode = ''25P03''; end'"));
+	return 0;
+}
+
 static void check_silence(hwt_store_task *task)
 {
 	int64_t id;
@@ -363,6 +392,23 @@ TEST(a_transaction_whose_end_is_read_late_has_failed)
 {
 	NEEDS_POSTGRES();
 	check_silence(be_silent_and_slow);
+}
+
+TEST(a_transaction_whose_end_the_task_has_seen_has_failed)
+{
+	NEEDS_POSTGRES();
+	check_silence(be_silent_and_watch);
+}
+
+TEST(a_task_that_gives_libpqs_receiver_back_is_done)
+{
+	NEEDS_POSTGRES();
+	atomic_uint heard = 0;
+	CLOSING hwt_store *store = STORE_OF(.task = listen_for_a_while, .ctx = &heard, .mode = HWT_STORE_TRANSACTION);
+
+	CHECK_CALL(hwt_store_start(store), 0);
+	CHECK(wait_gone(store, put(store, "a", 0)));
+	CHECK_INT(atomic_load(&heard), ==, 1);
 }
 #endif
 

@@ -69,7 +69,6 @@ struct pg_conn {
 	bool ready[HWTS_SQLS]; /* prepared */
 	struct pg_args args;   /* of the step that is sent */
 	int64_t patience_ns;
-	PQnoticeReceiver tell_notice; /* libpq's own, which calls the processor that the task has set */
 };
 
 static inline bool hwts_pg_is_pooled(const struct pg_conn *conn)
@@ -135,6 +134,7 @@ int hwts_pg_begin_make(struct pg_conn *conn); /* a transaction in which one proc
 int hwts_pg_make(struct pg_conn *conn, const char *text);
 
 /* In postgres_dial.c. */
+void hwts_pg_hear_notices(struct pg_conn *conn);
 int hwts_pg_dial(struct hwts_db *db, enum hwts_role role, struct pg_conn **conn); /* says nothing to the server yet */
 void hwts_pg_hang_up(struct pg_conn *conn);
 int hwts_pg_find_pooler(struct pg_conn *conn); /* by the first connection of a database: sets pooled */

@@ -22,13 +22,27 @@ static void ignore_notice(void *arg, const char *message)
 	(void)message;
 }
 
+/* libpq's own receiver, which calls the notice processor that a task may have set. */
+static _Atomic PQnoticeReceiver libpqs;
+
 /* libpq takes an error for a notice if it came with the end of an earlier answer. */
 static void hear_notice(void *arg, const PGresult *notice)
 {
-	struct pg_conn *conn = arg;
+	const char *severity = PQresultErrorField(notice, PG_DIAG_SEVERITY_NONLOCALIZED);
+	PQnoticeReceiver tell = atomic_load_explicit(&libpqs, memory_order_relaxed);
 
-	hwts_pg_note_silence(conn, PQresultErrorField(notice, PG_DIAG_SQLSTATE));
-	conn->tell_notice(NULL, notice);
+	if (arg && severity && strcmp(severity, "FATAL") == 0)
+		hwts_pg_note_silence(arg, PQresultErrorField(notice, PG_DIAG_SQLSTATE));
+	if (tell)
+		tell(NULL, notice);
+}
+
+void hwts_pg_hear_notices(struct pg_conn *conn)
+{
+	PQnoticeReceiver before = PQsetNoticeReceiver(conn->handle, hear_notice, conn);
+
+	if (!atomic_load_explicit(&libpqs, memory_order_relaxed))
+		atomic_store_explicit(&libpqs, before, memory_order_relaxed);
 }
 
 /* The url, and what it leaves open.  libpq tries its hosts in turn; those that must write it asks whether they do. */
@@ -91,8 +105,7 @@ int hwts_pg_dial(struct hwts_db *base, enum hwts_role role, struct pg_conn **out
 		return rc;
 	}
 	(void)PQsetNoticeProcessor(conn->handle, ignore_notice, NULL);
-	conn->tell_notice = PQsetNoticeReceiver(conn->handle, NULL, NULL);
-	(void)PQsetNoticeReceiver(conn->handle, hear_notice, conn);
+	hwts_pg_hear_notices(conn);
 	*out = conn;
 	return 0;
 }

@@ -24,6 +24,7 @@ int hwts_pg_open_run(struct hwts_conn *base, void **handle)
 		hwts_pg_drop_run(base);
 		return rc;
 	}
+	hwts_pg_hear_notices(conn); /* the task before may have left another receiver */
 	*handle = conn->handle;
 	return 0;
 }
@@ -75,10 +76,10 @@ int hwts_pg_close_run(struct hwts_conn *base, const struct hwts_step *steps, siz
 	if (rc == 0) {
 		HWTS_POINT("close_run");
 		rc = close_by(conn, steps, n);
-		if (rc != 0 && conn->was_silent)
-			rc = hwts_fail(EPROTO, "the task said nothing to PostgreSQL for longer than the lease, and its "
-					       "transaction was given up");
 	}
+	if (rc != 0 && conn->was_silent)
+		rc = hwts_fail(EPROTO, "the task said nothing to PostgreSQL for longer than the lease, and its "
+				       "transaction was given up");
 	if (rc != 0) {
 		char text[512];
 
