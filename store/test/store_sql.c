@@ -84,36 +84,6 @@ TEST(what_is_put_by_sql_is_what_a_program_in_c_would_have_put)
 	}
 }
 
-TEST(data_of_any_type_is_its_text)
-{
-	SQL_WORLD(store, conn);
-	static const char *const data[][2] = {
-		{ "'x'", "x" },
-		{ "'{\"a\": 1}'::jsonb", "{\"a\": 1}" },
-		{ "'{\"a\":1}'::json", "{\"a\":1}" },
-		{ "17", "17" },
-		{ "'00000000-0000-0000-0000-000000000001'::uuid", "00000000-0000-0000-0000-000000000001" },
-		{ "'x'::varchar(7)", "x" },
-		{ "row(1)::mine", "(1)" },
-	};
-
-	(void)sql(conn, "create type mine as (x int); create function of_mine(mine) returns text language sql as"
-			" 'select ''mine'''; create cast (mine as text) with function of_mine(mine)");
-	for (size_t i = 0; i < sizeof(data) / sizeof(data[0]); i++) {
-		int64_t id = PUT_SQL(conn, "'a', %s, key => 'k%d', delay => '1 day'", data[i][0], (int)i);
-
-		SAYS(data[i][1], sql, conn, "select convert_from(data, 'UTF8') from %s_timeout where id = %lld",
-		     world.schema, (long long)id);
-	}
-	(void)sql(conn, "prepare p as select %s_put($1, $2, key => $3)", world.schema);
-	CHECK_INT(strtoll(sql(conn, "execute p('a', 'x', 'k')"), NULL, 10), >, 0);
-	(void)sql(conn, "prepare q as select %s_put($1)", world.schema);
-	CHECK_INT(strtoll(sql(conn, "execute q('a')"), NULL, 10), >, 0);
-	SAYS("!22023 hint", call, conn, "put", "'a', '\\x61'::bytea");
-	SAYS("!22023 hint", call, conn, "put", "'a', null::bytea");
-	(void)sql(conn, "drop type mine cascade");
-}
-
 TEST(sql_and_c_agree_about_buckets)
 {
 	SQL_WORLD(store, conn);

@@ -18,9 +18,7 @@
  *            the same, and each shard is sent one: @.told has a dot for each text before, and these shards.
  * @_raise    Pauses and limits raise the number of rules at the end of the transaction: until then they lock no row of
  *            a shard, on which begins would wait.  So they make this trigger deferred again, for the transaction.
- * @_put      data is of any type, for one of text alone would take no jsonb, and of two functions `grant` takes neither
- *            by its name.  Its text is that of its type's output, as a cast may be a function of the caller's.
- *            Each statement costs about as much as the row, so a plain put has two: the kind, and the row.  What is
+ * @_put      Each statement costs about as much as the row, so a plain put has two: the kind, and the row.  What is
  *            seldom given is looked at only if any of it is.  With a cron line due_us is 0 and base_us the time that
  *            the first one follows: the holder begins such a row at once, and files it at its first time; series.c.
  */
@@ -163,7 +161,7 @@ static const char *const FUNCTIONS_PUT[] = {
 	"    exception when invalid_parameter_value or sqlstate 'HWT00' then",
 	"      null;",
 	"    end;",
-	"    if known and zone ~ '[0-9]' then",
+	"    if known and zone ~ '[0-9]' and zone !~ '^Etc/GMT[+-][1-9]$' then",
 	"      known := exists (select 1 from pg_timezone_names z where z.name = zone);",
 	"    end if;",
 	"  end if;",
@@ -238,7 +236,7 @@ static const char *const FUNCTIONS_PUT[] = {
 	"  end if;",
 	"end $hwt$;",
 	"",
-	"create or replace function `put(kind text, data anycompatible default null, bytes bytea default null,",
+	"create or replace function `put(kind text, data text default null, bytes bytea default null,",
 	"  delay interval default null, at timestamptz default null, key text default null, grp text default null,",
 	"  every interval default null, cron text default null, zone text default null, priority int default 0,",
 	"  grace interval default null, if_exists text default 'error') returns bigint",
@@ -253,7 +251,7 @@ static const char *const FUNCTIONS_PUT[] = {
 	"  kind_id int;",
 	"  kind_shards int;",
 	"  horizon bigint;",
-	"  content bytea := coalesce(bytes, convert_to(concat(data), 'UTF8'::name));",
+	"  content bytea := coalesce(bytes, convert_to(data, 'UTF8'::name));",
 	"  size constant int := coalesce(length(content), 0);",
 	"  its_key bytea;",
 	"  its_group bytea := '';",
@@ -267,7 +265,7 @@ static const char *const FUNCTIONS_PUT[] = {
 	"  present record;",
 	"begin",
 	"  if (num_nonnulls(bytes, key, grp, every, its_cron, its_zone, grace) = 0 and if_exists = 'error'",
-	"    and its_priority = 0 and size <= 1048576 and pg_typeof(data)::oid <> 17::oid) is not true then",
+	"    and its_priority = 0 and size <= 1048576) is not true then",
 	"    if size > 1048576 then",
 	"      raise invalid_parameter_value",
 	"        using message = format('%s bytes of data are more than 1 MiB', size),",
@@ -284,9 +282,6 @@ static const char *const FUNCTIONS_PUT[] = {
 	"    elsif data is not null and bytes is not null then",
 	"      raise invalid_parameter_value using message = 'data and bytes exclude each other',",
 	"        hint = 'data is text, which is kept as UTF-8.';",
-	"    end if;",
-	"    if pg_typeof(data)::oid = 17::oid then",
-	"      raise invalid_parameter_value using message = 'data is bytea', hint = 'Say bytes => what it is.';",
 	"    end if;",
 	"    if key is not null then",
 	"      its_key := `bytes('key'::text, key);",
