@@ -458,7 +458,10 @@ end_control:
 #define MAY_TAKE(p) (owner == p || IS_FREE)
 #endif
 
-/* The renewal and the look are one statement: what it returns of the shard was committed when it began. */
+/*
+ * The renewal and the look as one step.  The look of the code is a statement behind the renewal's: it reads later, and
+ * the epoch in a begin refuses what it read of a shard that was lost in between.
+ */
 inline read_look(p)
 {
 	answer[p] = lease[p] > 0 || RENEWS_ANYWAY;

@@ -306,7 +306,8 @@ typedef struct hwt_store_stats {
  *     pg:key=value ...                 the same in libpq's other form
  * config NULL: HWT_STORE_CONFIG_INIT without warnings.  error, if not NULL, has a line of text when the call fails.
  * Returns  0 and *store; EINVAL: store or url is NULL, the url is of no known form, "sqlite::memory:", a field is out
- *          of range; ENOTSUP; ENOENT: no such folder or database; EIO also: it is no database; of the database.
+ *          of range, or a store on SQLite was open when this process was forked, and this is one, too; ENOTSUP;
+ *          ENOENT: no such folder or database; EIO also: it is no database; of the database.
  * Cost     a connection; the first time, the tables. */
 HWT_API int hwt_store_open(hwt_store **store, const char *url, const hwt_store_config *config, char *error,
 			   size_t error_len);

@@ -105,7 +105,8 @@ TEST(a_look_at_a_locked_table_holds_up_no_renewal)
 		look_now(store);
 		CHECK(wait_count(&renewals, before + i));
 	}
-	WAIT_FOR(query("select count(*) from pg_locks where not granted") != 0);
+	WAIT_FOR(query("select count(*) from pg_locks where not granted and relation = '%s_timeout'::regclass",
+		       world.schema) != 0);
 	CHECK_CALL(hwt_store_close(store), 0);
 	CHECK_INT(atomic_load(&told), ==, 0);
 	atomic_store(&hwts_test_at, NULL);

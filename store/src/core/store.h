@@ -20,7 +20,7 @@
  * Threads
  *
  *   control   renews the lease, balances shards, hears news, reconnects
- *   reader    looks ahead; while it has nothing to do control sends its looks along with the renewals
+ *   reader    looks ahead, after each renewal and when news ask for it
  *   timer     libhwt's worker: moves entries from ARMED to DUE
  *   beginner  begins what is DUE, by batches: while one is under way the next gathers
  *   tasks     run what has been begun
@@ -42,9 +42,9 @@
  *
  * The net
  *
- *   No promise rests on a single wake-up.  Each renewal wakes every thread that has work, and its look also reads what
- *   has been due for more than a third of the lease: a row that is not on its way is put on its way.  So whatever was
- *   lost (a notification, a wake-up, a tick of the timer) costs two thirds of a lease, and not the timeout.
+ *   No promise rests on a single wake-up.  Each renewal wakes every thread that has work, and the look after it also
+ *   reads what has been due for more than a third of the lease: a row that is not on its way is put on its way.  So a
+ *   lost notification, wake-up or tick of the timer costs two thirds of a lease, and not the timeout.
  */
 #ifndef HWTS_STORE_H
 #define HWTS_STORE_H

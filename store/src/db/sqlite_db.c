@@ -14,7 +14,7 @@
  * child has none: its open would hang, or its reads would lock nothing.
  */
 static atomic_uint databases; /* that are open, also in the parent at the fork */
-static _Atomic pid_t owner;   /* of the last that was opened */
+static _Atomic pid_t owner;   /* the process that opened the newest of them */
 
 static int refuse_after_fork(void)
 {
@@ -142,7 +142,7 @@ static int settle(struct sqlite_conn *conn, enum hwts_role role)
 		return hwts_fail(EACCES,
 				 "sqlite: %s can be read only; the file and its folder must be writable for this user",
 				 sqlite_db(&conn->conn)->path);
-	/* This one does not ask the busy handler when another process opens the file, too. */
+	/* This pragma does not call the busy handler while another process opens the file. */
 	do {
 		rc = sqlite3_exec(conn->handle, "pragma journal_mode = wal", read_mode, &is_wal, NULL);
 	} while ((rc & 0xff) == SQLITE_BUSY && hwt_now() < give_up_ns && (hwts_sleep_ns(HWT_MS(1)), true));
