@@ -173,7 +173,7 @@ static void read_rows(PGconn *conn, char *to, size_t size)
 	for (size_t i = 1; i < HWTS_COUNT(tables); i++) {
 		(void)snprintf(
 		    text, sizeof(text),
-		    "select '%s ' || (to_jsonb(t) - '{id,tx,rules}'::text[])::text%s from %s_%s t order by 1",
+		    "select '%s ' || (to_jsonb(t) - '{id,tx,rules}'::text[])::text%s from public.%s_%s t order by 1",
 		    tables[i], strcmp(tables[i], "shard") == 0 ? " || id || (rules > 0)" : "", world.schema, tables[i]);
 		add_rows(conn, to, size, text);
 	}
@@ -186,7 +186,7 @@ static void read_locks(PGconn *other, int pid, char *to, size_t size)
 	char text[1024], table[64];
 
 	for (size_t i = 0; i < 2 * HWTS_COUNT(tables); i++) {
-		(void)snprintf(table, sizeof(table), "%s_%s", world.schema, tables[i / 2]);
+		(void)snprintf(table, sizeof(table), "public.%s_%s", world.schema, tables[i / 2]);
 		(void)snprintf(text, sizeof(text),
 			       "with free as materialized (select ctid c from %s for %s skip locked) select '%s of %s '"
 			       " || to_jsonb(t)::text from %s t where ctid not in (select c from free) order by 1",

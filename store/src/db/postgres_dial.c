@@ -25,7 +25,10 @@ static void ignore_notice(void *arg, const char *message)
 /* libpq's own receiver, which calls the notice processor that a task may have set. */
 static _Atomic PQnoticeReceiver libpqs;
 
-/* libpq takes an error for a notice if it came with the end of an earlier answer. */
+/*
+ * libpq takes an error for a notice if it came with the end of an earlier answer.  Relaxed: libpqs is one function, and
+ * the same for all connections.
+ */
 static void hear_notice(void *arg, const PGresult *notice)
 {
 	const char *severity = PQresultErrorField(notice, PG_DIAG_SEVERITY_NONLOCALIZED);
@@ -37,6 +40,7 @@ static void hear_notice(void *arg, const PGresult *notice)
 		tell(NULL, notice);
 }
 
+/* Relaxed: as above. */
 void hwts_pg_hear_notices(struct pg_conn *conn)
 {
 	PQnoticeReceiver before = PQsetNoticeReceiver(conn->handle, hear_notice, conn);

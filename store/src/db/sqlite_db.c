@@ -16,6 +16,7 @@
 static atomic_uint databases; /* that are open, also in the parent at the fork */
 static _Atomic pid_t owner;   /* the process that opened the newest of them */
 
+/* Relaxed: a fork copies what its own thread would read; no other thread's order matters. */
 static int refuse_after_fork(void)
 {
 	if (atomic_load_explicit(&databases, memory_order_relaxed) == 0 ||
@@ -47,6 +48,7 @@ static int open_db(const char *url, struct hwts_db **out)
 	db = hwts_alloc(sizeof(*db));
 	if (!db)
 		return ENOMEM;
+	/* Relaxed: see refuse_after_fork. */
 	atomic_store_explicit(&owner, getpid(), memory_order_relaxed);
 	atomic_fetch_add_explicit(&databases, 1, memory_order_relaxed);
 	rc = hwts_sqlite_find_file(path, &db->path);
@@ -72,7 +74,7 @@ static void close_db(struct hwts_db *base)
 	pthread_cond_destroy(&db->turned);
 	free(db->path);
 	free(db);
-	atomic_fetch_sub_explicit(&databases, 1, memory_order_relaxed);
+	atomic_fetch_sub_explicit(&databases, 1, memory_order_relaxed); /* Relaxed: see refuse_after_fork. */
 }
 
 static void close_handle(struct sqlite_conn *conn)
