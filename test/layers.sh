@@ -43,7 +43,7 @@ includes() { # FILE...
 		awk '$1 != $2' | { tsort >/dev/null; } 2>&1
 }
 result files_call_in_one_direction "$(calls "$BUILD"/lib/*/*.o)"
-[ ! -e "$BUILD/libhwt-store.a" ] || result files_of_the_store_call_in_one_direction "$(calls "$BUILD"/store-static/*/*.o)"
+[ ! -e "$BUILD/libhwt-store.a" ] || result files_of_the_store_call_in_one_direction "$(calls "$BUILD"/store-lib/*/*.o)"
 # shellcheck disable=SC2086 # a list of files, here and below
 result files_include_in_one_direction "$(includes $core; includes store/src/*/*.[ch])"
 [ ! -e "$BUILD/bench/bench" ] || result files_of_the_bench_call_in_one_direction "$(calls "$BUILD"/bench/*.o)"

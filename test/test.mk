@@ -91,18 +91,18 @@ LONG := %/unit_interleave %/sim %/store_sim %/unit_oracle %/test_stress_all %/te
 
 # What looks at the sources, and names its compilers itself; and what is compiled and run as the tests are.
 SOURCE_CHECKS ?= test/layers.sh test/edges.sh test/man.sh store/test/store_man.sh
-BUILD_CHECKS ?= test/abi.sh test/examples.sh test/dlopen.sh test/lua.sh
+BUILD_CHECKS ?= test/abi.sh test/examples.sh test/dlopen.sh
 # What compiles the same again and again, or takes as long as all others: the gate's, and of whom a change concerns.
-MORE_CHECKS = test/header.sh test/docs.sh test/hpp.sh test/bench.sh $(if $(STORE),store/test/languages.sh store/test/history.sh)
+MORE_CHECKS = test/header.sh test/docs.sh test/hpp.sh test/bench.sh test/lua.sh $(STORE_CHECKS) $(if $(STORE),store/test/languages.sh store/test/history.sh)
 
 # For a build beside others, TWINS=, SOURCE_CHECKS=, BUILD_CHECKS= and STORE= leave out what hangs on the compiler less than on
 # chance or not at all.  What draws numbers does a sixteenth of what the gate does.
 check: all $(PROGRAMS) $(if $(BUILD_CHECKS),$(EXAMPLES) $(EXAMPLES_MORE)) $(STORE_TESTS) $(STORE_SIM) ## all tests but those of check-more; make check-store those of libhwt-store
 	$(if $(SAN),,HWT_SCALE=$${HWT_SCALE:-6}) CC='$(CC)' CXX='$(CXX)' SAN='$(SAN)' test/run.sh $(BUILD) $(filter $(LONG),$(RUNS) $(STORE_RUNS)) \
-		$(filter-out $(LONG),$(RUNS) $(STORE_RUNS)) $(STORE_CHECKS) \
+		$(filter-out $(LONG),$(RUNS) $(STORE_RUNS)) \
 		$(SOURCE_CHECKS) $(BUILD_CHECKS)
 
-check-more: all $(EXAMPLES) $(EXAMPLES_MORE) $(BENCH) ## headers and documents by each compiler, drivers of other languages, histories
+check-more: all $(EXAMPLES) $(EXAMPLES_MORE) $(BENCH) ## headers and documents by each compiler, other languages, hwt-jobs, histories
 	CC='$(CC)' CXX='$(CXX)' SAN='$(SAN)' test/run.sh $(BUILD) $(MORE_CHECKS)
 
 weather: $(PROGRAMS) $(STORE_TESTS) $(BUILD)/weather.so ## all test programs, on a machine that seems to be busy
