@@ -216,6 +216,8 @@ static int answer_for_the_other(const hwt_store_run *run, void *ctx)
 
 	(void)run;
 	(void)ctx;
+	if (atomic_load(&answered)) /* tried again, when the other run has no memory any more */
+		return EINVAL;
 	while (!atomic_load(&other))
 		sleep_ms(1);
 	rc = hwt_store_end_series(atomic_load(&other));
