@@ -51,18 +51,23 @@ TEST(what_the_timer_in_front_has_forgotten_runs_two_thirds_of_a_lease_late)
 	CHECK(wait_count(&ran, 20));
 }
 
-/* Of the beginner, the tasks and the ender, one after the other. */
+/*
+ * Of the beginner, the tasks and the ender, one after the other.  What is begun waits for the next renewal, longer than
+ * the beginner would leave it in the queue.
+ */
 TEST(threads_that_missed_a_wake_up_are_woken_by_the_renewal)
 {
 	CLOSING hwt_store *store = started(LEASE_NS);
 	int64_t id;
 
 	sleep_ms(100); /* they all wait */
+	atomic_store(&hwts_test_keeps_begun, true);
 	atomic_store(&hwts_test_loses_wakes, true);
 	id = put(store, "a", 0);
 	CHECK(wait_count(&ran, 1));
 	CHECK(wait_gone(store, id)); /* ended, too */
 	atomic_store(&hwts_test_loses_wakes, false);
+	atomic_store(&hwts_test_keeps_begun, false);
 }
 
 /*
