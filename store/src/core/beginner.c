@@ -28,7 +28,7 @@ struct batch {
 	int64_t work_ns; /* how long they will take */
 	unsigned doubts; /* of the store, as it was asked for */
 	bool at_most_once, unsure;
-	char why[256]; /* the database refuses to begin one of them */
+	char why[256]; /* with which the database has refused to begin a row of the batch */
 };
 
 /* A last attempt, or what runs at most once.  No thread would ever be free if others were begun ahead meanwhile. */
@@ -165,7 +165,7 @@ static void begun(hwt_store *store, struct hwts_entry *entry, struct hwts_row *r
 		hwts_wake(store, HWTS_TASK);
 }
 
-/* The database refuses it. */
+/* An entry whose row the database refuses to begin. */
 static void set_aside(hwt_store *store, struct hwts_entry *entry)
 {
 	HWTS_TALLY_OF(store, entry->kind, set_aside, !entry->aside);
@@ -176,8 +176,8 @@ static void set_aside(hwt_store *store, struct hwts_entry *entry)
 }
 
 /*
- * With the lock.  What was due by the clock that this process believes in and is not by the database's: that has been
- * put back.  Without its time the row would be begun in vain until the next renewal.
+ * With the lock.  A row that was due by our clock was not due by the database's, which has been put back.  We take the
+ * time from its reply: else the row would be begun in vain until the next renewal.
  */
 static void follow_clock(hwt_store *store, const struct hwts_want *wants, size_t n, const struct hwts_trip *trip)
 {

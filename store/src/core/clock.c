@@ -48,7 +48,7 @@ int64_t hwts_clock_slept_ns(void)
 	return hwts_boot_ns() - hwt_now();
 }
 
-/* A machine may sleep while the exchange is under way, after the time was read: that counts as slept since. */
+/* trip->slept_ns was read before the exchange: a sleep during the exchange counts as later than db_us. */
 bool hwts_clock_sample(hwt_store *store, int64_t db_us, const struct hwts_trip *trip)
 {
 	struct hwts_clock *clock = store->clock;

@@ -25,7 +25,8 @@ struct hwts_trip {
 int64_t hwts_clock_slept_ns(void); /* how long this machine has slept since its boot */
 bool hwts_clock_sample(hwt_store *store, int64_t db_us, const struct hwts_trip *trip); /* true: it moved */
 int64_t hwts_clock_db_us(const hwt_store *store);
-int64_t hwts_clock_latest_us(const hwt_store *store); /* that it may be: by a round trip more, and what it has slept */
+/* The latest time that the database may have: a round trip more, and the sleep of this machine. */
+int64_t hwts_clock_latest_us(const hwt_store *store);
 int64_t hwts_clock_deadline_ns(const hwt_store *store, int64_t due_us);
 int64_t hwts_clock_without_leap_us(const hwt_store *store, int64_t db_us);
 int64_t hwts_clock_trip_ns(const hwt_store *store);

@@ -55,7 +55,7 @@
 /* An id has 53 bits, which a double holds, too.  The upper half of the numbers is for SQL functions. */
 #define HWTS_NUMBERS_END (INT64_C(1) << 42)
 
-/* What a process held when it died is begun at once after so many attempts; after more it waits its back-off. */
+/* A row that a dead process held is begun at once after at most so many attempts; with more it waits its back-off. */
 #define HWTS_AT_ONCE 1
 
 /* What a connection is for. */
@@ -196,7 +196,7 @@ struct hwts_row {
 	enum hwts_how how;
 	int64_t grid_us; /* of a series: its next time */
 	int64_t when_us, limit_us, next_base_us;
-	int64_t rest_us; /* given back: it is not begun again before that has passed */
+	int64_t rest_us; /* with give_back: no begin before that has passed */
 	unsigned next_attempt;
 	bool give_back; /* it was not started */
 	bool ending;    /* its end is to be committed */

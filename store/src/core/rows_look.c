@@ -30,7 +30,10 @@ static int see_snapshot(void *ctx, const struct hwts_value *row)
 	return 0;
 }
 
-/* The shard, one of the first count.  Rows of a shard follow each other. */
+/*
+ * The entry of due's shard among the first count of look->held.  The search begins at the last hit, as rows of a shard
+ * follow each other.
+ */
 static struct hwts_held *held_of(struct hwts_look *look, const struct hwts_due *due, size_t count)
 {
 	for (size_t i = 0; i < count; i++) {

@@ -98,9 +98,9 @@ const struct hwts_statement hwts_statements[HWTS_SQLS] = {
 		" = t.kind) end + 1000000 group by t.shard + 0) x, lateral (select s.owner from @_shard s where s.id"
 		" = x.shard offset 0) s where s.owner is not null and (?3 or (s.owner <> ?2 and " UNSYNCED "))"),
 	/*
-	 * Kinds.  A process that joins, or makes a kind, shares a lock that a removal has alone.  On PostgreSQL one
-	 * kind is made at a time, and its commit is flushed whatever the role says, as is that of numbers that are
-	 * drawn: the numbers of what was lost would be given to another.
+	 * Kinds.  A process that joins or makes a kind takes this lock shared, a removal takes it alone.  On PostgreSQL
+	 * one kind is made at a time.  Its commit is flushed whatever the role says, and so is that of a draw of
+	 * numbers: after a crash the server would give the same numbers to another.
 	 */
 	TEXT(KIND, "kind", "t",
 		"select id, shards, coalesce(mode, -1), horizon_us, removed is not null from @_kind where name = ?1"),

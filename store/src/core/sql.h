@@ -59,7 +59,7 @@ extern const struct hwts_statement hwts_statements[HWTS_SQLS];
 /* A parameter, or a value of a row. */
 struct hwts_value {
 	int64_t number;
-	const void *bytes; /* text, key, data: NULL is null; an array: int64_t, of keys and data struct hwts_value */
+	const void *bytes; /* text, key, data: NULL is null; an array: int64_t, of keys and data: hwts_value */
 	size_t len;        /* bytes, or elements */
 };
 
@@ -84,7 +84,7 @@ struct hwts_step {
 };
 
 /* clang-format off */
-/* A statement of the table: what its rows are told to and with what, and its parameters. */
+/* A step: the statement, the callback for its rows with its ctx, and the parameters. */
 #define HWTS_ASK(is, by, into, ...) { .sql = HWTS_SQL_##is, .args = { __VA_ARGS__ }, .each = (by), .ctx = (into) }
 #define HWTS_DO(is, ...) { .sql = HWTS_SQL_##is, .args = { __VA_ARGS__ } }
 /* clang-format on */
@@ -115,6 +115,6 @@ static inline int hwts_finish(struct hwts_conn *conn, int rc)
 char *hwts_sql_text(const struct hwts_db *db, enum hwts_sql sql, bool postgres, const char *here);
 char *hwts_sql(const struct hwts_db *db, const char *text); /* with the prefix for each @ */
 hwts_each hwts_note_row;                                    /* ctx, a bool: there is one */
-hwts_each hwts_note_number;                                 /* ctx, an int64_t: what stands first */
+hwts_each hwts_note_number;                                 /* ctx, an int64_t: the first column */
 
 #endif

@@ -19,7 +19,7 @@ static const char BRIEF[] = "select set_config('lock_timeout', '200', true)";
 /* Through a pooler no setting holds for longer than a transaction. */
 static const char PATIENT[] = "select set_config('lock_timeout', '10000', true)";
 
-/* The role's own synchronous_commit holds for the whole connection. */
+/* Connections of calls and tasks have the role's own synchronous_commit. */
 static bool syncs(const struct pg_conn *conn)
 {
 	return conn->conn.role == HWTS_CALL || conn->conn.role == HWTS_TASK;
