@@ -525,7 +525,7 @@ TEST(what_is_gone_is_not_read_by_each_look)
 	CHECK_CALL(hwt_store_close(store), 0);
 	disconnect_user(old);
 	atomic_store(&hwts_test_look_took, 0);
-	CHECK_INT(entries_read(1), <, 8 * GONE); /* by a sweep of all, and not by each look */
+	CHECK_INT(entries_read(1), <, 8 * GONE); /* by the passes of the sweep, and not by each of its looks */
 }
 
 #endif

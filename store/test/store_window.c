@@ -255,7 +255,7 @@ TEST(a_look_that_is_slow_is_told)
 		unsigned told;
 	} looks[] = { { HWT_S(9), 1 }, { HWT_S(9), 1 }, { HWT_MS(1), 1 }, { HWT_S(9), 2 }, { HWT_S(9), 2 } };
 	hwt_store *store = FRESH(.lease_ns = HWT_S(15), .warn = count_slow);
-	struct hwts_look look = { .far = true };
+	struct hwts_look look = { .slice_from_us = INT64_MIN };
 	struct hwts_sweep sweep;
 
 	told_slow = 0;

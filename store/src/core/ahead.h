@@ -15,11 +15,13 @@ struct hwts_reading {
 
 /* Where its sweeps begin; sweep.c.  With the lock, or by the reader. */
 struct hwts_sweep {
-	int64_t low_us;       /* here; INT64_MIN: at the beginning */
-	bool told;            /* that one was slow */
-	unsigned apart, rest; /* how many sweeps leave out what has been overdue for long, and are still to */
-	unsigned least;       /* of these after all was read */
-	bool goes_on;         /* the last one has begun behind another */
+	int64_t low_us;              /* here; INT64_MIN: at the beginning */
+	int64_t slice_us, slice_end; /* how long the next slice is; where it ends */
+	int64_t pass_ns;             /* what the slices of this pass have taken */
+	int64_t usual_ns;            /* the shortest of the last sweeps, aged */
+	bool all, told;              /* there is no need for slices; that they are slow has been told */
+	unsigned apart, rest;        /* how many sweeps leave out what has been overdue for long, and are still to */
+	bool goes_on;                /* the last one has begun behind another */
 };
 void hwts_sweep_init(struct hwts_sweep *sweep, const hwt_store *store);
 void hwts_sweep_choose(struct hwts_sweep *sweep, const hwt_store *store, struct hwts_look *look);

@@ -8,14 +8,14 @@
  * The sweep looks behind the marks.  On PostgreSQL a transaction may commit after the look that should have seen its
  * row, so it reads what was not visible in the snapshot of the sweep before.  Both engines read what is overdue.  While
  * a snapshot that somebody holds needs them, rows that are gone stay in the index, and a look that passes reads each of
- * them again.  So the sweep can be told where to begin; sweep.c decides.  A page that was full is no end: the next one
- * begins behind it.
+ * them again.  So the sweep can be told where to begin, and what lies before is read in slices; sweep.c decides.  A
+ * page that was full is no end: the next one begins behind it.
  */
 #include "core/rows.h"
 
 #include <stdlib.h>
 
-#define LOOK_STEPS 3
+#define LOOK_STEPS 4
 
 static int see_snapshot(void *ctx, const struct hwts_value *row)
 {
@@ -97,7 +97,7 @@ static int see_swept(void *ctx, const struct hwts_value *row)
 }
 
 /* The arrays of a look: of each held shard its number, epoch, end, mark, and begin of the sweep; and places of all. */
-enum { SHARD, EPOCH, TO, MARK_DUE, MARK_ID, SWEPT_DUE, SWEPT_ID, NO_MARK, COLUMNS };
+enum { SHARD, EPOCH, TO, MARK_DUE, MARK_ID, SWEPT_DUE, SWEPT_ID, NO_MARK, SLICE_DUE, SLICE_ID, COLUMNS };
 
 static int64_t *columns_of(const struct hwts_look *look)
 {
@@ -113,8 +113,29 @@ static int64_t *columns_of(const struct hwts_look *look)
 		columns[SWEPT_DUE * n + i] = look->held[i].swept_due_us;
 		columns[SWEPT_ID * n + i] = look->held[i].swept_id;
 		columns[NO_MARK * n + i] = INT64_MIN;
+		columns[SLICE_DUE * n + i] = HWTS_MAX(look->slice_from_us, INT64_MIN + 1) - 1;
+		columns[SLICE_ID * n + i] = INT64_MAX;
 	}
 	return columns;
+}
+
+static const char *snapshot_of(const struct hwts_look *look)
+{
+	return look->snapshot ? look->snapshot : "3:3:";
+}
+
+/* All of it, or a slice: of that what is overdue alone. */
+static struct hwts_step sweep_of(struct hwts_look *look, const int64_t *columns, int64_t late_us, bool all)
+{
+	size_t n = look->held_count;
+
+	return (struct hwts_step)HWTS_ASK(
+	    SWEEP, all ? see_swept : see_due, look, HWTS_BYTES(columns + SHARD * n, n),
+	    HWTS_BYTES(columns + EPOCH * n, n), HWTS_BYTES(columns + (all ? MARK_DUE : NO_MARK) * n, n),
+	    HWTS_BYTES(columns + (all ? MARK_ID : NO_MARK) * n, n), HWTS_NUMBER((int64_t)look->page),
+	    HWTS_TEXT(snapshot_of(look)), HWTS_NUMBER(late_us), HWTS_NUMBER(look->from_us),
+	    HWTS_BYTES(columns + (all ? SWEPT_DUE : SLICE_DUE) * n, n),
+	    HWTS_BYTES(columns + (all ? SWEPT_ID : SLICE_ID) * n, n));
 }
 
 static size_t write_steps(struct hwts_look *look, struct hwts_step *steps)
@@ -131,12 +152,9 @@ static size_t write_steps(struct hwts_look *look, struct hwts_step *steps)
 		    HWTS_BYTES(columns + TO * n, ahead), HWTS_BYTES(columns + MARK_DUE * n, ahead),
 		    HWTS_BYTES(columns + MARK_ID * n, ahead), HWTS_NUMBER((int64_t)look->page));
 	if (look->sweeps)
-		steps[count++] = (struct hwts_step)HWTS_ASK(
-		    SWEEP, see_swept, look, HWTS_BYTES(columns + SHARD * n, n), HWTS_BYTES(columns + EPOCH * n, n),
-		    HWTS_BYTES(columns + MARK_DUE * n, n), HWTS_BYTES(columns + MARK_ID * n, n),
-		    HWTS_NUMBER((int64_t)look->page), HWTS_TEXT(look->snapshot ? look->snapshot : "3:3:"),
-		    HWTS_NUMBER(look->late_us), HWTS_NUMBER(look->from_us), HWTS_BYTES(columns + SWEPT_DUE * n, n),
-		    HWTS_BYTES(columns + SWEPT_ID * n, n));
+		steps[count++] = sweep_of(look, columns, look->late_us, true);
+	if (look->sweeps && look->slice_from_us < look->slice_to_us)
+		steps[count++] = sweep_of(look, columns, look->slice_to_us, false);
 	return count;
 }
 
