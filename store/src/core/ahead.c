@@ -25,8 +25,7 @@ struct hwts_reader {
 	struct hwts_sweep sweep;
 	bool loaded;   /* the last look has read shards that were just taken */
 	bool refilled; /* groups; looks take turns with that */
-	bool refused;  /* the database has refused what was read last, for what it is */
-	int64_t tell_ns; /* when it is told again that a page is damaged */
+	bool told;     /* that an index is damaged */
 	size_t loads;
 	unsigned failures;
 };
@@ -197,15 +196,14 @@ void hwts_reader_renewed(hwt_store *store, const struct hwts_renewal *renewal)
  * The thread
  */
 
-static void tell_blocked(struct hwts_reader *reader)
+/* Once, until a sweep could read all. */
+static void tell_blocked(struct hwts_reader *reader, const struct hwts_conn *conn)
 {
-	int64_t now_ns = hwt_now();
-
-	if (reader->look.blocked == 0 || now_ns < reader->tell_ns)
-		return;
-	reader->tell_ns = now_ns + reader->store->config.lease_ns;
-	hwts_warn(reader->store, "look-ahead: of %zu shards not all can be read: %s", reader->look.blocked,
-		  hwts_fail_text());
+	if (reader->look.blocked > 0 && !reader->told && !hwts_read_halts(conn))
+		hwts_warn(reader->store,
+			  "look-ahead: of %zu shards not all can be found, for their index is damaged: %s",
+			  reader->look.blocked, hwts_fail_text());
+	reader->told = reader->look.blocked > 0 || (reader->told && !reader->look.sweeps);
 }
 
 static int look(struct hwts_reader *reader, struct hwts_conn *conn)
@@ -219,7 +217,7 @@ static int look(struct hwts_reader *reader, struct hwts_conn *conn)
 	took_ns = hwt_now() - began_ns + HWTS_TEST(look_took);
 	if (rc != 0)
 		return rc;
-	tell_blocked(reader);
+	tell_blocked(reader, conn);
 	HWTS_POINT("read");
 	if (reader->look.sweeps)
 		HWTS_POINT("looked");
@@ -272,7 +270,7 @@ static enum next choose(struct hwts_reader *reader)
 		await(store);
 	if (hwts_halts(store, HWTS_READ))
 		return HALT;
-	if (hwts_rules_wanted(store) && !(reader->refused && has_look(store))) {
+	if (hwts_rules_wanted(store)) {
 		store->reading->unread = true;
 		return RULES;
 	}
@@ -292,7 +290,6 @@ static int read_next(struct hwts_reader *reader, enum next next)
 	rc = next == RULES    ? hwts_rules_read(store, conn)
 	     : next == GROUPS ? hwts_refill_read(store, conn)
 			      : look(reader, conn);
-	reader->refused = rc != 0 && conn->refused;
 	if (rc == 0)
 		hwts_works(store, &reader->failures);
 	else if (!hwts_read_halts(conn))
@@ -318,7 +315,7 @@ void *hwts_reader(void *arg)
 		hwts_unlock(store);
 		rc = rc ? rc : read_next(&reader, next);
 		hwts_lock(store);
-		hwts_ability_note(store, HWTS_READ, rc == 0 || reader.refused);
+		hwts_ability_note(store, HWTS_READ, rc == 0);
 		if (rc != 0 && next == ROWS)
 			look_failed(&reader);
 		if (rc != 0 && !hwts_halts(store, HWTS_READ))

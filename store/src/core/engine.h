@@ -302,7 +302,7 @@ struct hwts_look {
 	struct hwts_due *dues;
 	size_t due_count, due_room;
 	bool missed;    /* some of it should have been in the window */
-	size_t blocked; /* shards with a damaged page: what lies behind it was not read */
+	size_t blocked; /* shards whose index is damaged: they were read so far and no further */
 
 	/* while it is under way */
 	size_t at;

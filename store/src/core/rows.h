@@ -115,10 +115,10 @@ struct hwts_ruling {
 	size_t group_count, group_room;
 	struct hwts_due *runs; /* that runs under an older epoch */
 	size_t run_count, run_room;
+	struct hwts_place at; /* of the last of them */
 };
 int hwts_rows_rules(struct hwts_conn *conn, struct hwts_ruling *ruling);
-/* Of those that count.  conn->refused: it holds but for the shards that are no longer there. */
-int hwts_rows_runs(struct hwts_conn *conn, struct hwts_ruling *ruling);
+int hwts_rows_runs(struct hwts_conn *conn, struct hwts_ruling *ruling); /* of those that count */
 bool hwts_ruling_has(void *ruling, uint32_t shard);                     /* the shard of this number is one of them */
 void hwts_ruling_free(struct hwts_ruling *ruling);
 
@@ -145,6 +145,23 @@ static inline hwt_store_state hwts_state_of(const struct hwts_value *value)
 }
 int hwts_rows_look(struct hwts_conn *conn, struct hwts_look *look);
 void hwts_look_free(struct hwts_look *look);
+
+/*
+ * In rows_past.c: reads a shard as far as a full page, past what cannot be read; EIO and conn->refused: as far as its
+ * index can be read.
+ */
+struct hwts_past {
+	struct hwts_step step;
+	int from_at, page_at;  /* its parameters: a place, behind which it reads, and how many rows */
+	struct hwts_step next; /* LOOK_NEXT or LOOK_NEXT_IN: the place of any row that follows */
+	int64_t *due_us, *id;  /* how far it has come; its rows move it */
+	const size_t *told;    /* how many they are */
+	size_t page, passed;   /* passed: set to how many could not be read */
+	int32_t shard;
+	enum hwts_part part;
+	bool tells; /* it is told of what cannot be read as of a row that has its place alone */
+};
+int hwts_rows_past(struct hwts_conn *conn, struct hwts_past *past);
 
 /* Pending rows of a group that the window has not kept, in their order. */
 struct hwts_refill {

@@ -195,41 +195,57 @@ static void end(struct hwts_look *look, int rc)
 }
 
 /*
- * A damaged page makes each statement fail that meets it.  Each shard is read by itself then: the others go on.  What
- * became visible late is left to the next sweep that meets no damage: the snapshot stays what it is.
+ * What cannot be read goes into the window with its place and nothing more: its begin is refused, and it is set aside.
+ */
+
+/* A step of a look, of one of its shards. */
+static int look_at_one(struct hwts_conn *conn, struct hwts_look *look, const struct hwts_step *step, size_t i)
+{
+	struct hwts_held *held = &look->held[i];
+	bool ahead = step->sql == HWTS_SQL_LOOK;
+	struct hwts_past past = { .step = *step,
+				  .next = { HWTS_SQL_LOOK_NEXT, .args[2].number = held->shard },
+				  .from_at = ahead ? 3 : 8,
+				  .page_at = ahead ? 5 : 4,
+				  .due_us = ahead ? &held->mark_due_us : &held->swept_due_us,
+				  .id = ahead ? &held->mark_id : &held->swept_id,
+				  .told = &look->due_count,
+				  .page = look->page,
+				  .shard = held->shard,
+				  .part = ahead ? HWTS_AHEAD : HWTS_OVERDUE,
+				  .tells = true };
+	const char *types = hwts_statements[step->sql].types;
+	int rc;
+
+	for (int k = 0; types[k]; k++)
+		if (types[k] <= 'Z')
+			past.step.args[k] = (struct hwts_value)HWTS_BYTES((const int64_t *)step->args[k].bytes + i, 1);
+	if (!ahead) /* a sweep without what became visible late */
+		past.step.args[2].bytes = past.step.args[3].bytes = look->columns + NO_MARK * look->held_count;
+	rc = hwts_rows_past(conn, &past);
+	if (!ahead && past.passed > 0)
+		held->overdue = look->page; /* as after a full page, more and more sweeps leave it out */
+	return rc;
+}
+
+/*
+ * Slices are left to the next pass, and what became visible late to the next sweep that meets no damage: the snapshot
+ * stays what it is.
  */
 static int look_apart(struct hwts_conn *conn, struct hwts_look *look, const struct hwts_step *steps, size_t n)
 {
 	int rc = 0;
 
-	for (size_t i = 0; i < look->held_count && rc == 0; i++) {
-		struct hwts_step one[LOOK_STEPS];
-		size_t count = 0;
-
-		for (size_t k = 0; k < n; k++) {
-			const char *types = hwts_statements[steps[k].sql].types;
-
-			if (steps[k].sql == HWTS_SQL_SNAPSHOT ||
-			    (steps[k].sql == HWTS_SQL_LOOK && i >= look->ahead_count))
-				continue;
-			one[count] = steps[k];
-			for (int a = 0; types[a]; a++)
-				if (types[a] <= 'Z')
-					one[count].args[a] = (struct hwts_value)HWTS_BYTES(
-					    (const int64_t *)steps[k].args[a].bytes + i, 1);
-			if (steps[k].sql == HWTS_SQL_SWEEP)
-				one[count].args[2].bytes = one[count].args[3].bytes =
-				    look->columns + NO_MARK * look->held_count;
-			count++;
-		}
-		rc = hwts_run(conn, one, count, HWTS_READS);
-		if (!conn->refused)
-			continue;
-		look->held[i].to_us = INT64_MIN; /* its mark stays */
-		look->blocked++;
+	for (size_t i = 0; i < look->held_count && (rc == 0 || conn->refused); i++) {
 		rc = 0;
+		for (size_t k = 0; k < n && rc == 0; k++)
+			if (steps[k].each == see_swept || (steps[k].sql == HWTS_SQL_LOOK && i < look->ahead_count))
+				rc = look_at_one(conn, look, &steps[k], i);
+		if (rc != 0)
+			look->held[i].to_us = INT64_MIN; /* its mark stays */
+		look->blocked += rc != 0;
 	}
-	return rc;
+	return rc != 0 && (!conn->refused || look->blocked == look->held_count) ? rc : 0;
 }
 
 int hwts_rows_look(struct hwts_conn *conn, struct hwts_look *look)
@@ -274,6 +290,26 @@ static struct hwts_step refill_of(struct hwts_refill *refill)
 	    HWTS_BYTES(refill->group, refill->group_len), from_us, from_id, to_us, to_id, priority, page);
 }
 
+/* What cannot be read is passed by, for its group is not known, and left to looks. */
+static int refill_one(struct hwts_conn *conn, struct hwts_refill *refill)
+{
+	struct hwts_past past = { .step = refill_of(refill),
+				  .next = { HWTS_SQL_LOOK_NEXT, .args[2].number = refill->shard },
+				  .from_at = refill->group_len > 0 ? 3 : 1,
+				  .page_at = refill->group_len > 0 ? 8 : 6,
+				  .due_us = &refill->from.due_us,
+				  .id = &refill->from.id,
+				  .told = &refill->count,
+				  .page = refill->page,
+				  .shard = refill->shard };
+
+	if (refill->group_len > 0) {
+		past.next.sql = HWTS_SQL_LOOK_NEXT_IN;
+		memcpy(past.next.args + 2, past.step.args, 3 * sizeof(*past.next.args));
+	}
+	return hwts_rows_past(conn, &past);
+}
+
 int hwts_rows_refill(struct hwts_conn *conn, struct hwts_refill *refills, size_t n)
 {
 	struct hwts_step steps[HWTS_REFILLS];
@@ -284,12 +320,11 @@ int hwts_rows_refill(struct hwts_conn *conn, struct hwts_refill *refills, size_t
 	rc = hwts_run(conn, steps, n, HWTS_READS);
 	if (rc == 0 || !conn->refused)
 		return rc;
-	/* What follows a damaged page is left to looks, as if there were no more of it. */
 	rc = 0;
-	for (size_t i = 0; i < n && rc == 0; i++) {
-		steps[i] = refill_of(&refills[i]);
-		rc = hwts_run(conn, &steps[i], 1, HWTS_READS);
-		rc = conn->refused ? 0 : rc;
+	for (size_t i = 0; i < n; i++) {
+		int failed = refill_one(conn, &refills[i]);
+
+		rc = rc ? rc : failed;
 	}
 	return rc;
 }

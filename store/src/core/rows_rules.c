@@ -72,6 +72,7 @@ static int read_run(void *ctx, const struct hwts_value *row)
 	if (!hwts_grow(&ruling->runs, &ruling->run_room, ruling->run_count + 1, sizeof(due)))
 		return ENOMEM;
 	ruling->runs[ruling->run_count++] = due;
+	ruling->at = (struct hwts_place){ due.due_us, due.id };
 	return 0;
 }
 
@@ -105,50 +106,51 @@ int hwts_rows_rules(struct hwts_conn *conn, struct hwts_ruling *ruling)
 	return rc;
 }
 
-static int read_runs(struct hwts_conn *conn, struct hwts_ruling *ruling, const int64_t *shards, const int64_t *epochs,
-		     size_t n)
+/* Of one shard, past what cannot be read, or as far as that. */
+static int read_past(struct hwts_conn *conn, struct hwts_ruling *ruling, const int64_t *shard, const int64_t *epoch)
 {
-	struct hwts_step step = HWTS_ASK(RULES_RUN, read_run, ruling, HWTS_BYTES(shards, n), HWTS_BYTES(epochs, n));
+	struct hwts_past past = { .step = HWTS_ASK(RULES_RUN, read_run, ruling, HWTS_BYTES(shard, 1),
+						   HWTS_BYTES(epoch, 1)),
+				  .from_at = 2,
+				  .page_at = 4,
+				  .next = { HWTS_SQL_LOOK_NEXT, .args[2].number = *shard },
+				  .due_us = &ruling->at.due_us,
+				  .id = &ruling->at.id,
+				  .told = &ruling->run_count,
+				  .page = INT32_MAX, /* all */
+				  .shard = (int32_t)*shard };
+	int rc;
 
-	return n > 0 ? hwts_run(conn, &step, 1, HWTS_READS) : 0;
-}
-
-/* A damaged page: of a shard whose runs cannot be counted nothing is begun. */
-static int read_runs_apart(struct hwts_conn *conn, struct hwts_ruling *ruling)
-{
-	int failed = 0;
-
-	ruling->run_count = 0;
-	for (size_t i = 0; i < ruling->n; i++) {
-		struct hwts_ruled *ruled = &ruling->shards[i];
-		int64_t shard = ruled->id, epoch = ruled->epoch;
-		int rc = read_runs(conn, ruling, &shard, &epoch, ruled->counts);
-
-		if (rc != 0 && !conn->refused)
-			return rc;
-		ruled->is_there &= rc == 0;
-		failed = rc ? rc : failed;
-	}
-	conn->refused = failed != 0;
-	return failed;
+	ruling->at = (struct hwts_place){ .due_us = INT64_MIN };
+	rc = hwts_rows_past(conn, &past);
+	return rc != 0 && conn->refused ? 0 : rc;
 }
 
 int hwts_rows_runs(struct hwts_conn *conn, struct hwts_ruling *ruling)
 {
 	int64_t *columns = hwts_alloc(2 * ruling->n * sizeof(*columns));
+	struct hwts_step step = HWTS_ASK(RULES_RUN, read_run, ruling, HWTS_BYTES(columns, 0), HWTS_BYTES(columns, 0),
+					 HWTS_NUMBER(INT64_MIN), HWTS_NUMBER(0), HWTS_NUMBER(INT64_MAX));
 	size_t count = 0;
-	int rc;
+	int rc = columns ? 0 : ENOMEM;
 
-	if (!columns)
-		return ENOMEM;
-	for (size_t i = 0; i < ruling->n; i++)
+	for (size_t i = 0; i < ruling->n && rc == 0; i++)
 		if (ruling->shards[i].counts) {
 			columns[count] = ruling->shards[i].id;
 			columns[ruling->n + count++] = ruling->shards[i].epoch;
 		}
-	rc = read_runs(conn, ruling, columns, columns + ruling->n, count);
+	step.args[0].len = count;
+	step.args[1] = (struct hwts_value)HWTS_BYTES(columns + ruling->n, count);
+	if (rc == 0 && count > 0)
+		rc = hwts_run(conn, &step, 1, HWTS_READS);
+	if (rc != 0 && count > 0 && conn->refused) {
+		ruling->run_count = 0;
+		rc = 0;
+		for (size_t i = 0; i < count && rc == 0; i++)
+			rc = read_past(conn, ruling, &columns[i], &columns[ruling->n + i]);
+	}
 	free(columns);
-	return rc != 0 && conn->refused ? read_runs_apart(conn, ruling) : rc;
+	return rc;
 }
 
 void hwts_ruling_free(struct hwts_ruling *ruling)

@@ -135,11 +135,8 @@ int hwts_rules_read(hwt_store *store, struct hwts_conn *conn)
 	HWTS_POINT("rules");
 	if (counted)
 		rc = hwts_rows_runs(conn, &ruling);
-	if (rc == 0 || (counted && conn->refused)) {
-		int applied = apply(store, kind, &ruling, counted);
-
-		rc = rc ? rc : applied;
-	}
+	if (rc == 0)
+		rc = apply(store, kind, &ruling, counted);
 	hwts_ruling_free(&ruling);
 	return rc;
 }

@@ -8,6 +8,9 @@
  *
  * LOOK_GROUP reads what the window has not kept of a group (?3), LOOK_NO_GROUP of what has none.
  *
+ * LOOK_NEXT and LOOK_NEXT_IN read an index and no row, so that a row that cannot be read can be passed by.  PostgreSQL
+ * reads the row all the same if its page has changed since the last vacuum.
+ *
  * SQLite's SWEEP has no part 2, for commits are in line, and no part 4: an end is lost with the machine, and so is its
  * process.
  */
@@ -17,6 +20,9 @@
 #include "core/sql_words.h"
 
 /* clang-format off */
+#define NEXT(where) \
+	"select t.due_us, t.id from @_timeout t where " where \
+	" and (t.due_us, t.id) > (?1, ?2) order by t.due_us, t.id limit 1"
 /* PostgreSQL: rows of a shard m that a look looks for. */
 #define AHEAD "t.shard = m.s and (t.due_us, t.id) > (m.d, m.i) and t.due_us < m.h and " MAY_BEGIN
 #define LATE(from) \
@@ -43,6 +49,9 @@
 		" from @_timeout t where t.shard = ?1 and (t.due_us, t.id) > (?2, ?3) and t.due_us <= ?4 and" \
 		" (t.due_us < ?4 or t.id <= ?5) and length(t.grp) = 0 and t.priority = ?6 and t.state = 1 order by" \
 		" t.due_us, t.id limit ?7"), \
+	TEXT(LOOK_NEXT, "look", "iin", NEXT("t.shard = ?3")), \
+	TEXT(LOOK_NEXT_IN, "look", "iinnk", \
+		NEXT("t.bucket = ?3 and t.kind = ?4 and t.grp = ?5 and t.grp <> ''")), \
 	TEXTS(SWEEP, "sweep", "NIIIitiiII", \
 		"select 3, " ROW \
 		" from @_timeout t where t.shard = ?1 and (t.due_us, t.id) > (?9, ?10) and t.due_us < ?7 and" \

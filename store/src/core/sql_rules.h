@@ -11,7 +11,7 @@
  * A kind that was removed has no rules.  One that has rows all the same, as a process that knew it has put them, is
  * there again (BACK); of one that is not nothing is changed (THERE).
  *
- * RULES_RUN reads what runs under an older epoch, of groups.  What runs was due, by a clock that may
+ * RULES_RUN reads what runs under an older epoch, of groups, behind a place.  What runs was due, by a clock that may
  * have been put back by a minute since.
  */
 #ifndef HWTS_SQL_RULES_H
@@ -27,14 +27,14 @@
 	TEXT(RULES_OWN, "rules", "Nn", \
 		"select grp, bucket, paused, running is not null, coalesce(running, 0), coalesce(start_every_us, 0)," \
 		" coalesce(burst, 0) from @_group where bucket = @any(?1) and kind = ?2"), \
-	TEXTS(RULES_RUN, "rules", "NI", \
+	TEXTS(RULES_RUN, "rules", "NIiii", \
 		"select 1, " ROW \
-		" from @_timeout t where t.shard = ?1 and t.due_us < @now + 60000000 and t.state = 2 and t.epoch < ?2" \
-		" and t.grp <> ''", \
+		" from @_timeout t where t.shard = ?1 and (t.due_us, t.id) > (?3, ?4) and t.due_us < @now + 60000000" \
+		" and t.state = 2 and t.epoch < ?2 and t.grp <> '' order by t.due_us, t.id limit ?5", \
 		"with n as materialized (select @now + 60000000 us), m as materialized (select * from unnest(?1, ?2)" \
 		" m(s, e)) select 1, x.* from m, n, lateral (select " ROW \
-		" from @_timeout t where t.shard = m.s and t.due_us < n.us and t.state = 2 and t.epoch < m.e and" \
-		" length(t.grp) > 0 offset 0) x"), \
+		" from @_timeout t where t.shard = m.s and (t.due_us, t.id) > (?3, ?4) and t.due_us < n.us and" \
+		" t.state = 2 and t.epoch < m.e and length(t.grp) > 0 order by t.due_us, t.id limit ?5) x"), \
 	TEXTS(RULES_LOCK, "rules", "N", "", \
 		"select id from @_shard where id = any(?1) order by id for update"), \
 	TEXT(RULES_RAISE, "rules", "N", \

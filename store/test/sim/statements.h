@@ -80,5 +80,6 @@ static inline bool sim_is_live(const struct act *act, int64_t until_us)
 
 /* In world.c: no begin of it succeeds; or no end. */
 bool sim_is_poisoned(const struct row *row, bool ends);
+bool sim_is_unreadable(const struct version *t); /* and nothing reads it but the indexes */
 
 #endif

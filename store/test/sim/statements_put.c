@@ -72,6 +72,7 @@ void sim_emit_due(struct act *act, int64_t part, const struct version *t)
 				       sim_text_value(t->s[GROUP]),
 				       { .number = t->n[PRIORITY] } };
 
+	act->is_unreadable |= sim_is_unreadable(t);
 	sim_emit(act, values, HWTS_COUNT(values));
 }
 
@@ -203,11 +204,11 @@ static int places(struct act *act)
 }
 
 /* All of a group; what has none is in no index by group. */
-static void find_group(struct act *act, struct found *found)
+static void find_group(struct act *act, struct found *found, int at)
 {
 	found->n = 0;
 	EACH_SEEN (act, TIMEOUT, t)
-		if (t->s[GROUP]->len > 0 && sim_is_in_group(act, t, 0))
+		if (t->s[GROUP]->len > 0 && sim_is_in_group(act, t, at))
 			add_found(found, t);
 	sort_found(found);
 }
@@ -217,7 +218,7 @@ static int group_places(struct act *act)
 	struct found found;
 	int64_t remaining = NUMBER_ARG(7);
 
-	find_group(act, &found);
+	find_group(act, &found, 0);
 	for (size_t j = 0; j < found.n && remaining > 0; j++) {
 		const struct version *t = found.t[j];
 
@@ -250,7 +251,7 @@ static int look_group(struct act *act)
 {
 	struct found found;
 
-	find_group(act, &found);
+	find_group(act, &found, 0);
 	emit_rest(act, &found, 3, NUMBER_ARG(7), NUMBER_ARG(8));
 	return 0;
 }
@@ -272,15 +273,50 @@ static int rules_run(struct act *act)
 	struct found found;
 
 	for (size_t i = 0; i < COUNT_ARG(0); i++) {
-		read_index(act, &found, ITEM_ARG(0, i), INT64_MIN, act->now_us + 60000000);
-		for (size_t j = 0; j < found.n; j++) {
+		int64_t remaining = NUMBER_ARG(4);
+
+		read_index(act, &found, ITEM_ARG(0, i), NUMBER_ARG(2), act->now_us + 60000000);
+		for (size_t j = 0; j < found.n && remaining > 0; j++) {
 			const struct version *t = found.t[j];
 
-			if (t->n[STATE] == 2 && t->n[EPOCH] < ITEM_ARG(1, i) && t->s[GROUP]->len > 0)
-				sim_emit_due(act, 1, t);
+			if (t->n[STATE] != 2 || t->n[EPOCH] >= ITEM_ARG(1, i) || t->s[GROUP]->len == 0 ||
+			    !is_beyond(t, NUMBER_ARG(2), NUMBER_ARG(3)))
+				continue;
+			sim_emit_due(act, 1, t);
+			remaining--;
 		}
 	}
 	return 0;
+}
+
+/*
+ * By the index alone
+ */
+
+static int emit_next(struct act *act, const struct found *found)
+{
+	for (size_t i = 0; i < found->n; i++)
+		if (is_beyond(found->t[i], NUMBER_ARG(0), NUMBER_ARG(1))) {
+			SIM_EMIT(act, found->t[i]->n[DUE], found->t[i]->n[ID]);
+			return 0;
+		}
+	return 0;
+}
+
+static int look_next(struct act *act)
+{
+	struct found found;
+
+	read_index(act, &found, NUMBER_ARG(2), NUMBER_ARG(0), INT64_MAX);
+	return emit_next(act, &found);
+}
+
+static int look_next_in(struct act *act)
+{
+	struct found found;
+
+	find_group(act, &found, 2);
+	return emit_next(act, &found);
 }
 
 /*
@@ -391,6 +427,7 @@ static int change_put(struct act *act, struct row *row, size_t i, enum conflict 
 
 	if (rc != 0 || !sim_see_last(act, row) || (conflict == REVIVES && row->newest->n[STATE] != 3))
 		return rc;
+	act->is_unreadable |= sim_is_unreadable(row->newest);
 	t = sim_change(act, row);
 	if (t->n[STATE] == 2) {
 		sim_swap_next(t);
@@ -444,6 +481,8 @@ sim_statement *const sim_put_statements[HWTS_SQLS] = {
 	[HWTS_SQL_LOOK] = look,
 	[HWTS_SQL_LOOK_GROUP] = look_group,
 	[HWTS_SQL_LOOK_NO_GROUP] = look_no_group,
+	[HWTS_SQL_LOOK_NEXT] = look_next,
+	[HWTS_SQL_LOOK_NEXT_IN] = look_next_in,
 	[HWTS_SQL_SWEEP] = sweep,
 	[HWTS_SQL_RULES_RUN] = rules_run,
 	[HWTS_SQL_PUT] = put,
@@ -470,6 +509,8 @@ int sim_execute(struct tx *tx, const struct hwts_step *step, struct output *outp
 	act.now_us = sim_server_us();
 	sim_server.executing++;
 	rc = statement ? statement(&act) : sim_change_rows(&act);
+	if (rc == 0 && act.is_unreadable)
+		rc = EIO;
 	sim_server.executing--;
 	*took_ns += (int64_t)act.read * sim_server.price_ns + (int64_t)act.rules * sim_server.rule_ns;
 	sim_server.read += act.read;

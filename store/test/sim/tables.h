@@ -175,6 +175,7 @@ struct act {
 	struct output *output;
 	uint64_t read;      /* versions that an index leads to */
 	uint64_t rules;     /* groups whose rules are read */
+	bool is_unreadable; /* it has met such a row */
 };
 
 const struct version *sim_see(struct act *act, const struct row *row);      /* NULL: it is not there */

@@ -156,6 +156,13 @@ bool sim_is_poisoned(const struct row *row, bool ends)
 	return items[number].is_poisoned && (ends || !items[number].ends_badly);
 }
 
+bool sim_is_unreadable(const struct version *t)
+{
+	const struct item *item = t->s[DATA] ? sim_item_of(t) : NULL;
+
+	return item && item->is_poisoned && !item->ends_badly && (item - items) % 2 == 0;
+}
+
 /*
  * The life of a process
  */
