@@ -165,7 +165,7 @@ class Store(Base[Callable[[Run], Awaitable[Any]]]):
 				await self._halt(0)
 				return
 			except asyncio.CancelledError:
-				self._interrupt()
+				pass  # the next _halt cancels them
 
 	def _forget_fd(self) -> None:
 		if self._fd >= 0 and self._loop is not None:
@@ -185,8 +185,8 @@ class Store(Base[Callable[[Run], Awaitable[Any]]]):
 					self._start(got)
 			except Exception as error:  # no memory
 				say(logging.ERROR, "no run is begun for a second", error=error)
-				self._loop.remove_reader(self._fd)
 				self._loop.call_later(1, self._watch)
+				self._loop.remove_reader(self._fd)
 				return
 			if not isinstance(got, Run):
 				if got == errno.ECANCELED:
@@ -195,15 +195,22 @@ class Store(Base[Callable[[Run], Awaitable[Any]]]):
 
 	def _start(self, run: Run) -> None:
 		assert self._loop is not None
-		work = self._execute(run)
+		work: Any = None
+		task: "Optional[asyncio.Task[None]]" = None
 		try:
+			end = functools.partial(self._end, run)
+			work = self._execute(run)
 			task = self._loop.create_task(work)
+			self._tasks.add(task)
+			task.add_done_callback(end)
 		except BaseException as error:
-			work.close()
+			if task is not None:
+				self._tasks.discard(task)
+				task.cancel()
+			elif work is not None:
+				work.close()
 			self._calls.end(run, error)
 			raise
-		self._tasks.add(task)
-		task.add_done_callback(functools.partial(self._end, run))
 
 	async def _execute(self, run: Run) -> None:
 		kind = self._calls.kind_of(run)

@@ -224,8 +224,12 @@ class Calls:
 			try:
 				return Run(c[0], self, self._handle)
 			except Exception as error:
+				try:
+					why = c_text(words_of(error))
+				except MemoryError:
+					why = b"the run cannot be read"
+				self._call(lambda _handle: lib.hwt_store_end(c[0], lib.hwt_store_fail(c[0], why)))
 				say(logging.ERROR, "a run cannot be read", error=error)
-				self._call(lambda _handle: lib.hwt_store_end(c[0], lib.hwt_store_fail(c[0], c_text(words_of(error)))))
 				return self.next()
 		if code not in (errno.EAGAIN, errno.ECANCELED):
 			_lib.fail(code)

@@ -6,7 +6,7 @@ import threading
 from typing import Any, List
 
 import pytest
-from conftest import PATIENCE_S, World
+from conftest import PATIENCE_S, World, wait_until
 
 import hwt_store
 from hwt_store import Error, Run, State, _run, testing
@@ -226,11 +226,15 @@ def test_after_tasks_were_left_a_kind_is_new_and_run_comes_again(world: World) -
 			store.run()
 		go_on.set()
 		store.put("b", 1)
-		while not ran:
+
+		def has_run() -> bool:
 			try:
 				store.run()
 			except hwt_store.Busy:
 				pass
+			return bool(ran)
+
+		wait_until(has_run)
 
 
 @pytest.mark.parametrize("flavour", ["threads", "asyncio"])
