@@ -356,6 +356,29 @@ TEST(notifications_are_read_as_they_were_written_and_others_are_ignored)
 }
 
 /* A role that may connect, and nothing else: whatever it finds out, no name of a channel is in it. */
+/* The plans of the functions are shown to whoever asks; text stands there as decimal bytes. */
+static void note_leak(void *arg, const char *message)
+{
+	if (strstr(message, arg))
+		((char *)arg)[0] = '\0';
+}
+
+static void check_plans_are_silent(PGconn *conn, const char *call, const char *secret)
+{
+	char bytes[64];
+
+	(void)snprintf(bytes, sizeof(bytes), " %d %d %d %d %d %d", secret[0], secret[1], secret[2], secret[3],
+		       secret[4], secret[5]);
+	(void)PQsetNoticeProcessor(conn, note_leak, bytes);
+	PQclear(PQexec(conn, "set debug_print_plan = on; set client_min_messages = log"));
+	PGresult *result = PQexec(conn, call);
+	CHECK_INT(PQresultStatus(result), ==, PGRES_TUPLES_OK);
+	PQclear(result);
+	CHECK(bytes[0] != '\0');
+	PQclear(PQexec(conn, "reset client_min_messages"));
+	(void)PQsetNoticeProcessor(conn, note_leak, bytes);
+}
+
 TEST(a_role_without_rights_neither_hears_news_nor_forges_any)
 {
 	NEEDS_POSTGRES();
@@ -395,6 +418,9 @@ TEST(a_role_without_rights_neither_hears_news_nor_forges_any)
 	PGresult *refused = PQexec(anybody, text);
 	CHECK(strcmp(PQresultErrorField(refused, PG_DIAG_SQLSTATE), "42501") == 0);
 	PQclear(refused);
+	(void)query("grant execute on function %s_put to %s", world.schema, role);
+	(void)snprintf(text, sizeof(text), "select public.%s_put('a', grp => 'tenant')", world.schema);
+	check_plans_are_silent(anybody, text, store->db->store);
 	PQfinish(anybody);
 	store->engine->disconnect(conn);
 }

@@ -369,6 +369,21 @@ static int listen_for_a_while(const hwt_store_run *run, void *ctx)
 	return 0;
 }
 
+static void hear(void *arg, const char *message)
+{
+	(void)message;
+	atomic_fetch_add((atomic_uint *)arg, 1);
+}
+
+static int leave_an_ear(const hwt_store_run *run, void *ctx)
+{
+	CHECK(user_sql(run->connection, "do 'begin raise notice ''of this run''; end'"));
+	(void)PQsetNoticeReceiver(run->connection, ignore, ctx);
+	(void)PQsetNoticeProcessor(run->connection, hear, ctx);
+	atomic_fetch_add(&ran, 1);
+	return 0;
+}
+
 static void check_silence(hwt_store_task *task)
 {
 	int64_t id;
@@ -398,6 +413,20 @@ TEST(a_transaction_whose_end_the_task_has_seen_has_failed)
 {
 	NEEDS_POSTGRES();
 	check_silence(be_silent_and_watch);
+}
+
+TEST(what_a_task_sets_for_notices_goes_with_it)
+{
+	NEEDS_POSTGRES();
+	atomic_uint heard = 0;
+	CLOSING hwt_store *store = FRESH(.threads = 1);
+
+	register_kind(store, "a", leave_an_ear, &heard, HWT_STORE_TRANSACTION);
+	CHECK_CALL(hwt_store_start(store), 0);
+	CHECK(wait_gone(store, put(store, "a", 0)));
+	CHECK(wait_gone(store, put(store, "a", 0)));
+	CHECK_INT(atomic_load(&ran), ==, 2);
+	CHECK_INT(atomic_load(&heard), ==, 0);
 }
 
 TEST(a_task_that_gives_libpqs_receiver_back_is_done)

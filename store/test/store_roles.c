@@ -46,6 +46,11 @@ TEST(a_process_joins_runs_and_leaves_though_nothing_can_be_notified)
 	store = run_tasks(open_as(url), count_run, HWT_STORE_AT_LEAST_ONCE);
 	CHECK_INT(query("select count(*) from %s_member", world.schema), ==, 1);
 	CHECK(wait_gone(store, put(store, "a", 0)));
+	/* But in a transaction of a caller's, which it ends. */
+	PGconn *caller = PQconnectdb(url + strlen("pg:"));
+	REQUIRE(PQstatus(caller) == CONNECTION_OK);
+	CHECK_CALL(hwt_store_put_on(store, caller, &SPEC("a", 0, .key = "k"), NULL), EACCES);
+	PQfinish(caller);
 	CHECK_CALL(hwt_store_stop(store), 0);
 	CHECK_INT(query("select count(*) from %s_member", world.schema), ==, 0);
 	CHECK_INT(query("select count(*) from %s_shard where owner is not null", world.schema), ==, 0);

@@ -534,6 +534,9 @@ static void read_through_pooler(hwt_store *store)
 	CHECK_INT(hwts_rows_kind(conn, "most", NULL, &kind), ==, 0);
 	CHECK_INT(store->engine->prepare(conn), ==, 0);
 	store->engine->disconnect(conn);
+	put(store, "most", 0); /* its news are a transaction behind it */
+	CHECK_CALL(hwt_store_pause(store, "most", NULL), 0);
+	CHECK_CALL(hwt_store_resume(store, "most", NULL), 0);
 	store->db->pooled = false;
 }
 
@@ -579,8 +582,27 @@ static void check_path(PGconn *conn)
 {
 	PGresult *result = PQexec(conn, "show search_path");
 
+	REQUIRE(PQresultStatus(result) == PGRES_TUPLES_OK);
 	CHECK(strcmp(PQgetvalue(result, 0, 0), USERS) == 0);
 	PQclear(result);
+	CHECK_INT(PQpipelineStatus(conn), ==, PQ_PIPELINE_OFF);
+	CHECK_INT(PQisnonblocking(conn), ==, 0);
+}
+
+/* Also of a store that a pooler serves, whose own connections have the store's settings in each transaction. */
+static void check_patience(hwt_store *store, PGconn *conn)
+{
+	PGresult *result;
+
+	must(conn, "begin; set local lock_timeout = '7s'");
+	store->db->pooled = true;
+	CHECK_CALL(hwt_store_put_on(store, conn, &SPEC("a", HWT_S(600), .key = "c"), NULL), 0);
+	store->db->pooled = false;
+	result = PQexec(conn, "show lock_timeout");
+	REQUIRE(PQresultStatus(result) == PGRES_TUPLES_OK);
+	CHECK(strcmp(PQgetvalue(result, 0, 0), "7s") == 0);
+	PQclear(result);
+	must(conn, "rollback");
 }
 
 static void put_and_check(hwt_store *store, PGconn *conn)
@@ -618,6 +640,7 @@ TEST(the_search_path_of_a_task_and_of_a_caller_stays_the_users)
 		    " for each row execute function public.@_note()");
 	register_kind(store, "a", check_in_task, store, HWT_STORE_TRANSACTION);
 	put_and_check(store, user);
+	check_patience(store, user);
 	must(user, "begin");
 	put_and_check(store, user);
 	must(user, "insert into public.@_path values (null); commit");

@@ -276,6 +276,7 @@ static int exchange(struct pg_conn *conn, struct pg_step *steps, size_t n)
 {
 	int64_t until_ns = hwt_now() + conn->patience_ns;
 	bool synced = false; /* a transaction may be under way to its end */
+	bool ended = false;  /* the server answers all that was sent */
 	int rc = 0;
 
 	if (!PQenterPipelineMode(conn->handle)) {
@@ -288,13 +289,14 @@ static int exchange(struct pg_conn *conn, struct pg_step *steps, size_t n)
 		if (rc != 0 || !(steps[i].sync || i + 1 == n))
 			continue;
 		synced = true;
-		if (!PQpipelineSync(conn->handle))
+		ended = PQpipelineSync(conn->handle);
+		if (!ended)
 			rc = hwts_pg_error(conn, NULL, "send");
 	}
 	if (rc != 0) { /* what was buffered must not be executed */
 		conn->conn.broken = true;
 		if (conn->callers)
-			leave_pipeline(conn, synced);
+			leave_pipeline(conn, ended);
 		return synced ? ECONNRESET : rc == ECONNRESET ? ENOTCONN : rc;
 	}
 	rc = flush(conn, until_ns);

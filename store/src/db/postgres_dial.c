@@ -45,6 +45,7 @@ void hwts_pg_hear_notices(struct pg_conn *conn)
 {
 	PQnoticeReceiver before = PQsetNoticeReceiver(conn->handle, hear_notice, conn);
 
+	(void)PQsetNoticeProcessor(conn->handle, ignore_notice, NULL);
 	if (!atomic_load_explicit(&libpqs, memory_order_relaxed))
 		atomic_store_explicit(&libpqs, before, memory_order_relaxed);
 }
@@ -108,7 +109,6 @@ int hwts_pg_dial(struct hwts_db *base, enum hwts_role role, struct pg_conn **out
 		hwts_pg_hang_up(conn);
 		return rc;
 	}
-	(void)PQsetNoticeProcessor(conn->handle, ignore_notice, NULL);
 	hwts_pg_hear_notices(conn);
 	*out = conn;
 	return 0;

@@ -36,6 +36,7 @@ static bool is_empty(enum hwts_sql sql)
 static size_t write_steps(struct pg_conn *conn, struct pg_step *out, const struct hwts_step *steps, size_t n,
 			  unsigned flags)
 {
+	const bool pooled = hwts_pg_is_pooled(conn) && !conn->callers;
 	size_t count = 0;
 
 	if (conn->callers)
@@ -44,15 +45,18 @@ static size_t write_steps(struct pg_conn *conn, struct pg_step *out, const struc
 		out[count++] = (struct pg_step){ .text = "begin" };
 	if (flags & (HWTS_SYNCED | HWTS_LEASE) && !syncs(conn))
 		out[count++] = (struct pg_step){ .text = SYNCED };
-	if (hwts_pg_is_pooled(conn))
+	if (pooled)
 		out[count++] = (struct pg_step){ .text = ENTER };
-	if (conn->conn.brief || hwts_pg_is_pooled(conn))
+	if (conn->conn.brief || pooled)
 		out[count++] = (struct pg_step){ .text = conn->conn.brief ? BRIEF : PATIENT };
 	for (size_t i = 0; i < n; i++) {
 		if (is_empty(steps[i].sql))
 			continue;
-		if (steps[i].after && count > 0)
-			out[count - 1].sync = !conn->callers;
+		if (steps[i].after && count > 0 && !conn->callers) {
+			out[count - 1].sync = true;
+			if (pooled) /* in the transaction that begins here */
+				out[count++] = (struct pg_step){ .text = ENTER };
+		}
 		out[count++] = (struct pg_step){ .from = &steps[i], .sync = steps[i].commits && !conn->callers };
 	}
 	if (conn->callers)
@@ -67,13 +71,13 @@ int hwts_pg_exchange(struct hwts_conn *base, const struct hwts_step *steps, size
 	size_t count;
 	int rc;
 
-	out = hwts_alloc((n + 4) * sizeof(*out));
+	out = hwts_alloc((2 * n + 4) * sizeof(*out));
 	if (!out)
 		return ENOMEM;
 	count = write_steps(conn, out, steps, n, flags);
 	rc = hwts_pg_run(conn, out, count);
 	for (size_t i = 0; i < count && rc == 0; i++)
-		rc = out[i].from && out[i].from->after ? 0 : out[i].rc;
+		rc = out[i].from && out[i].from->after && !conn->callers ? 0 : out[i].rc;
 	for (size_t i = 0; i < count && rc == 0; i++)
 		if (out[i].rc == 0 && out[i].from && out[i].from->each)
 			rc = hwts_pg_decode(out[i].result, out[i].from) == 0 ? 0 : ECONNRESET; /* it has happened */

@@ -24,7 +24,6 @@ int hwts_pg_open_run(struct hwts_conn *base, void **handle)
 		hwts_pg_drop_run(base);
 		return rc;
 	}
-	hwts_pg_hear_notices(conn); /* the task before may have left another receiver */
 	*handle = conn->handle;
 	return 0;
 }
@@ -67,6 +66,7 @@ int hwts_pg_close_run(struct hwts_conn *base, const struct hwts_step *steps, siz
 	struct pg_conn *conn = pg_conn(base);
 	int rc = 0;
 
+	hwts_pg_hear_notices(conn); /* what the task has set may be gone with its stack */
 	if (PQstatus(conn->handle) != CONNECTION_OK)
 		rc = hwts_pg_error(conn, NULL, "run");
 	else if (PQtransactionStatus(conn->handle) == PQTRANS_IDLE)
@@ -95,6 +95,7 @@ void hwts_pg_drop_run(struct hwts_conn *base)
 	struct pg_conn *conn = pg_conn(base);
 	PGTransactionStatusType status = PQtransactionStatus(conn->handle);
 
+	hwts_pg_hear_notices(conn);
 	if (status == PQTRANS_IDLE)
 		return;
 	/* In the middle of a copy, say: a new connection is cheaper than to find out. */
