@@ -144,7 +144,8 @@ static int greet(struct pg_conn *conn)
 
 	if (rc == 0 && !db->met)
 		rc = hwts_pg_find_place(conn);
-	db->met |= rc == 0;
+	if (!db->met) /* the first connection is made by the open, and alone */
+		db->met = rc == 0;
 	if (rc == 0 && db->db.pooled && conn->conn.role != HWTS_CALL)
 		return hwts_fail(ENOTSUP,
 				 "postgresql: a pooler in transaction mode is in between, which breaks LISTEN and "
