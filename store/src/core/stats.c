@@ -62,9 +62,10 @@ static void see_overdue(hwt_store *store, const struct hwts_kind *kind, struct o
 
 static void set_overdue(const hwt_store *store, const struct overdue *overdue, hwt_store_stats *stats)
 {
+	int64_t oldest_us = HWTS_MAX(overdue->oldest_us, 0); /* a row that somebody has edited may say anything */
+
 	stats->overdue = overdue->count;
-	stats->overdue_oldest_ns = overdue->count ? HWTS_MAX(hwts_clock_db_us(store) - overdue->oldest_us, 0) * 1000
-						  : 0;
+	stats->overdue_oldest_ns = overdue->count ? HWTS_MAX(hwts_clock_db_us(store) - oldest_us, 0) * 1000 : 0;
 }
 
 static bool is_trusted(const hwt_store *store)
