@@ -104,10 +104,11 @@ int hwts_pg_finish(struct hwts_conn *base, int rc)
 	return hwts_fail(rc, "%s", text);
 }
 
+/* The look at a catalog locks a table, which makes the server forget what was not there before; this lock does not. */
 int hwts_pg_begin_make(struct pg_conn *conn)
 {
 	return hwts_pg_simple(conn, "begin; set local search_path = " HWTS_PG_PATH
-				    "; select pg_advisory_xact_lock(hashtext('@_meta'))");
+				    "; select pg_advisory_xact_lock(hashtext('@_meta')); select from pg_class limit 0");
 }
 
 /* In one transaction.  Fails without effect. */
