@@ -118,14 +118,16 @@ void hwts_pg_encode(struct pg_args *args, const struct hwts_step *step);
 int hwts_pg_decode(const PGresult *result, const struct hwts_step *step); /* calls step->each */
 int64_t hwts_pg_get(const PGresult *result, int row, int column);         /* of any integer type, bool too; null: 0 */
 
+/* In postgres_error.c. */
+int hwts_pg_error(struct pg_conn *conn, const PGresult *result, const char *doing);
+void hwts_pg_note_silence(struct pg_conn *conn, const char *state); /* of an error; NULL: it has none */
+
 /* In postgres.c. */
 int hwts_pg_run(struct pg_conn *conn, struct pg_step *steps, size_t n);
 /* One statement; *result is the caller's, and NULL on failure.  _by_path: by that of the role. */
 int hwts_pg_one(struct pg_conn *conn, const char *text, PGresult **result);
 int hwts_pg_one_by_path(struct pg_conn *conn, const char *text, PGresult **result);
 int hwts_pg_simple(struct pg_conn *conn, const char *text); /* any number of statements, no parameters; @ too */
-int hwts_pg_error(struct pg_conn *conn, const PGresult *result, const char *doing);
-void hwts_pg_note_silence(struct pg_conn *conn, const char *state); /* of an error; NULL: it has none */
 
 /* In postgres_exchange.c. */
 int hwts_pg_exchange(struct hwts_conn *conn, const struct hwts_step *steps, size_t n, unsigned flags);
