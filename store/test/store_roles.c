@@ -84,6 +84,48 @@ TEST(of_two_roles_that_open_first_one_makes_the_tables_and_both_use_them)
 	(void)put(store, "a", 0);
 }
 
+static PGconn *maker;
+
+static void lock_first(const char *at)
+{
+	if (strcmp(at, "tables") != 0)
+		return;
+	atomic_store(&hwts_test_at, NULL);
+	CHECK(user_sql(maker, "begin; select pg_advisory_xact_lock(hashtext('%s_meta'))", world.schema));
+}
+
+static void *open_it(void *opened)
+{
+	*(hwt_store **)opened = open_store();
+	return NULL;
+}
+
+/* It has looked for them before it waited: the server keeps in mind that they were not there. */
+TEST(an_open_that_has_waited_finds_the_tables_that_were_made_meanwhile)
+{
+	NEEDS_POSTGRES();
+	static const char *const tables[] = { "meta", "kind", "shard", "member", "group", "timeout" };
+	hwt_store *opened = NULL;
+	pthread_t thread;
+	char model[sizeof(world.schema)];
+
+	CHECK_CALL(hwt_store_close(fresh_store()), 0);
+	memcpy(model, world.schema, sizeof(model));
+	fresh_world();
+	maker = connect_user();
+	atomic_store(&hwts_test_at, lock_first);
+	REQUIRE(pthread_create(&thread, NULL, open_it, &opened) == 0);
+	WAIT_FOR(query("select count(*) from pg_locks where locktype = 'advisory' and not granted") != 0);
+	for (size_t i = 0; i < sizeof(tables) / sizeof(tables[0]); i++)
+		CHECK(user_sql(maker, "create table %s_%s (like %s_%s including all)", world.schema, tables[i], model,
+			       tables[i]));
+	CHECK(user_sql(maker, "insert into %s_meta select * from %s_meta; commit", world.schema, model));
+	CHECK_INT(pthread_join(thread, NULL), ==, 0);
+	disconnect_user(maker);
+	REQUIRE(opened != NULL);
+	CHECK_CALL(hwt_store_close(opened), 0);
+}
+
 STORE_MAIN(NULL)
 
 #else

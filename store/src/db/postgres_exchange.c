@@ -104,7 +104,10 @@ int hwts_pg_finish(struct hwts_conn *base, int rc)
 	return hwts_fail(rc, "%s", text);
 }
 
-/* The look at a catalog locks a table, which makes the server forget what was not there before; this lock does not. */
+/*
+ * The server keeps in mind that a table was missing.  A wait for an advisory lock does not refresh that; to open a
+ * table does, and the last statement opens pg_class.
+ */
 int hwts_pg_begin_make(struct pg_conn *conn)
 {
 	return hwts_pg_simple(conn, "begin; set local search_path = " HWTS_PG_PATH
