@@ -118,8 +118,8 @@ static int of_sqlite(struct advice *advice)
 /* The role's search path finds the table and nothing else: what others define in its schemas could be a trap. */
 #define TABLE "current_setting('hwt_store.table')::oid"
 static const char FIND_TABLE[] =
-    "begin; select pg_catalog.set_config('hwt_store.table', coalesce(pg_catalog.to_regclass('%s_timeout')::pg_catalog.oid,"
-    " 0::pg_catalog.oid)::pg_catalog.text, true); set local search_path = pg_catalog, pg_temp; select 1";
+    "begin; select pg_catalog.set_config('hwt_store.table', coalesce("
+    "pg_catalog.to_regclass('%s_timeout')::pg_catalog.oid, 0::pg_catalog.oid)::pg_catalog.text, true); set local search_path = pg_catalog, pg_temp; select 1";
 static const char ROWS[] =
     "select coalesce(sum(n_live_tup), 0), coalesce(sum(n_dead_tup), 0),"
     " coalesce(sum(pg_total_relation_size(relid)) / 1024, 0)::bigint,"

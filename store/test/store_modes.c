@@ -321,34 +321,22 @@ static void read_answers(PGconn *connection)
 		CHECK_INT(PQresultStatus(result), ==, PGRES_COMMAND_OK);
 }
 
+/* LATE: libpq reads the end of the connection together with the answer, and takes it for a notice. */
+enum reading { AT_ONCE, LATE, TO_THE_END };
+
 static int be_silent(const hwt_store_run *run, void *ctx)
 {
-	(void)ctx;
-	silence(run->connection);
-	read_answers(run->connection);
-	await_end_of(run->connection);
-	return 0;
-}
+	const enum reading reading = *(const enum reading *)ctx;
 
-/* libpq reads the end of the connection together with the answer, and takes it for a notice. */
-static int be_silent_and_slow(const hwt_store_run *run, void *ctx)
-{
-	(void)ctx;
 	silence(run->connection);
+	if (reading == AT_ONCE)
+		read_answers(run->connection);
 	await_end_of(run->connection);
-	read_answers(run->connection);
-	return 0;
-}
-
-static int be_silent_and_watch(const hwt_store_run *run, void *ctx)
-{
-	(void)ctx;
-	silence(run->connection);
-	await_end_of(run->connection);
-	read_answers(run->connection);
-	while (PQconsumeInput(run->connection))
+	if (reading != AT_ONCE)
+		read_answers(run->connection);
+	while (reading == TO_THE_END && PQconsumeInput(run->connection))
 		(void)PQisBusy(run->connection);
-	CHECK_INT(PQstatus(run->connection), ==, CONNECTION_BAD);
+	CHECK(reading != TO_THE_END || PQstatus(run->connection) == CONNECTION_BAD);
 	return 0;
 }
 
@@ -384,12 +372,12 @@ static int leave_an_ear(const hwt_store_run *run, void *ctx)
 	return 0;
 }
 
-static void check_silence(hwt_store_task *task)
+static void check_silence(enum reading reading)
 {
 	int64_t id;
 
-	CLOSING hwt_store *store = STORE_OF(.task = task, .mode = HWT_STORE_TRANSACTION, .max_attempts = 2,
-					    .backoff_ns = HWT_MS(40));
+	CLOSING hwt_store *store = STORE_OF(.task = be_silent, .ctx = &reading, .mode = HWT_STORE_TRANSACTION,
+					    .max_attempts = 2, .backoff_ns = HWT_MS(40));
 	CHECK_CALL(hwt_store_start(store), 0);
 	id = put(store, "a", 0);
 	CHECK(wait_store_state(store, id, HWT_STORE_FAILED));
@@ -400,19 +388,19 @@ static void check_silence(hwt_store_task *task)
 TEST(a_transaction_in_which_nothing_is_said_for_a_lease_has_failed)
 {
 	NEEDS_POSTGRES();
-	check_silence(be_silent);
+	check_silence(AT_ONCE);
 }
 
 TEST(a_transaction_whose_end_is_read_late_has_failed)
 {
 	NEEDS_POSTGRES();
-	check_silence(be_silent_and_slow);
+	check_silence(LATE);
 }
 
 TEST(a_transaction_whose_end_the_task_has_seen_has_failed)
 {
 	NEEDS_POSTGRES();
-	check_silence(be_silent_and_watch);
+	check_silence(TO_THE_END);
 }
 
 TEST(what_a_task_sets_for_notices_goes_with_it)
