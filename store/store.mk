@@ -8,7 +8,7 @@ STORE ?= $(STORE_SQLITE)$(STORE_POSTGRES)
 
 STORE_PKG := $(strip $(STORE_SQLITE) $(STORE_POSTGRES))
 STORE_SRC := $(filter-out $(if $(STORE_SQLITE),,store/src/db/sqlite%) $(if $(STORE_POSTGRES),,store/src/db/postgres%),\
-	$(wildcard store/src/core/*.c store/src/db/*.c))
+	$(wildcard store/src/*/*.c))
 STORE_DEFINES := $(if $(STORE_SQLITE),-DHWT_STORE_SQLITE) $(if $(STORE_POSTGRES),-DHWT_STORE_POSTGRES)
 STORE_CPPFLAGS := -Istore/include -Istore/src $(STORE_DEFINES) $(if $(STORE_PKG),$(shell $(PKG_CONFIG) --cflags $(STORE_PKG) 2>/dev/null | sed 's/-I/-isystem /g'))
 STORE_LIBS := $(if $(STORE_PKG),$(shell $(PKG_CONFIG) --libs $(STORE_PKG) 2>/dev/null))

@@ -9,7 +9,7 @@
 #ifndef HWT_TEST_DIFFERS_SCRIPT_H
 #define HWT_TEST_DIFFERS_SCRIPT_H
 
-#include "core/sql.h"
+#include "rows/sql.h"
 
 /*
  * What a statement's parameters are drawn from, a letter for each, and how many columns its rows have (0: no rows):

@@ -4,7 +4,7 @@
 STORE_SIM_WRAPS := pthread_create pthread_join pthread_mutex_lock pthread_mutex_unlock pthread_cond_wait pthread_cond_timedwait \
 	pthread_cond_signal pthread_cond_broadcast getpid kill clock_gettime nanosleep pipe2 timerfd_create timerfd_settime close read write \
 	ppoll hwts_random
-STORE_SIM_SRC := $(wildcard store/src/core/*.c)
+STORE_SIM_SRC := $(filter-out store/src/db/%,$(wildcard store/src/*/*.c))
 STORE_SIM_PARTS := $(patsubst store/test/sim/%.c,$(BUILD)/store-sim/test/%.o,$(wildcard store/test/sim/*.c)) \
 	$(patsubst test/frame/%.c,$(BUILD)/store-sim/frame/%.o,$(wildcard test/frame/*.c))
 STORE_SIM_CPPFLAGS := -Istore/include -Istore/src -DHWT_STORE_POSTGRES -DHWT_TEST

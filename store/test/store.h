@@ -13,7 +13,7 @@
 
 #include <hwt_store.h>
 
-#include "core/engine.h"
+#include "rows/engine.h"
 #include "support.h"
 
 #include <fcntl.h>
@@ -413,7 +413,7 @@ static inline void look_now(hwt_store *store)
 
 /*
  * Pretends that tasks of the first kind are quick: what will start within 20 ms is begun ahead, and stays so until
- * hwts_test_keeps_begun is false again, however long the runs before it take.  With core/store.h.
+ * hwts_test_keeps_begun is false again, however long the runs before it take.  With store/store.h.
  */
 #define BEGIN_AHEAD(store)                                                                                             \
 	do {                                                                                                           \

@@ -4,8 +4,8 @@
  * a search that steps over all minutes with the C library's own reading of the zone.
  */
 #include "store.h"
-#include "core/calendar.h"
-#include "core/tzif.h"
+#include "base/calendar.h"
+#include "base/tzif.h"
 
 #include <time.h>
 

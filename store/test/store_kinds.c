@@ -4,7 +4,7 @@
  */
 #include "store_query.h"
 
-#include "core/store.h"
+#include "store/store.h"
 
 #define KINDS_MAX 16
 

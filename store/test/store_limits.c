@@ -2,7 +2,7 @@
 /* Groups in a store: turns, priority, pauses, caps and rates.  What the order of starts tells needs no clock. */
 #include "store_query.h"
 #include "front.h"
-#include "core/ahead.h"
+#include "ahead/ahead.h"
 
 #define STARTS 4096
 

@@ -2,7 +2,7 @@
 /* Statistics by kind, and their text for Prometheus, which a small parser reads by the rules of that format. */
 #include "store_query.h"
 
-#include "core/store.h"
+#include "store/store.h"
 
 #include <regex.h>
 

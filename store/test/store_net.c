@@ -5,7 +5,7 @@
  */
 #include "store.h"
 
-#include "core/store.h"
+#include "store/store.h"
 
 #define LEASE_NS HWT_S(1)
 

@@ -3,7 +3,7 @@
  * The SQL functions: what programs in other languages call.  Here libpq stands for them.
  */
 #include "sql_calls.h"
-#include "core/calendar.h"
+#include "base/calendar.h"
 
 #ifdef HWT_STORE_POSTGRES
 

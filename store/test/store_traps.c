@@ -10,7 +10,7 @@
  * Traps of the library's statements: one for each function and operator of pg_catalog, in a schema that is before
  * pg_catalog in the search path of the role.  A statement that looked by that path would call one.
  */
-#include "core/rows.h"
+#include "rows/rows.h"
 #include "inside.h"
 #include "sql_calls.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* The turns of groups, without a store and on a clock of the test; and at random against a model that looks at all. */
 #include "store.h"
-#include "core/turns.h"
+#include "groups/turns.h"
 
 static struct hwts_turns turns;
 static int64_t now_ns;

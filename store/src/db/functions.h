@@ -12,7 +12,7 @@
 #ifndef HWTS_FUNCTIONS_H
 #define HWTS_FUNCTIONS_H
 
-#include "core/sql_words.h"
+#include "rows/sql_words.h"
 
 /* clang-format off */
 static const char *const FUNCTIONS[] = {

@@ -31,7 +31,7 @@
 #ifndef HWTS_POSTGRES_H
 #define HWTS_POSTGRES_H
 
-#include "core/sql.h"
+#include "rows/sql.h"
 
 #include <libpq-fe.h>
 

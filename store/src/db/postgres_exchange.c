@@ -2,8 +2,8 @@
 /*
  * Steps of sql.h as PostgreSQL executes them: one pipeline, which is one round trip and one transaction.
  */
-#include "core/sql_words.h"
 #include "db/postgres.h"
+#include "rows/sql_words.h"
 
 #include <stdlib.h>
 

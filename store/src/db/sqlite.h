@@ -17,7 +17,7 @@
 #ifndef HWTS_SQLITE_H
 #define HWTS_SQLITE_H
 
-#include "core/sql.h"
+#include "rows/sql.h"
 
 #include <pthread.h>
 #include <sqlite3.h>

@@ -11,7 +11,7 @@
  *
  * in seconds; change 0: no clock changes there.  until 0: the first time after, and no other.
  */
-#include "core/calendar.h"
+#include "base/calendar.h"
 
 #include <stdio.h>
 #include <stdlib.h>

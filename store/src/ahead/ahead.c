@@ -1,0 +1,327 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The reader: the thread that looks ahead, on a connection of its own, so that no renewal waits for a slow look.
+ *
+ * Structure
+ *
+ *   After each renewal it looks at all shards that are held: from their marks on, and behind them (sweep.c;
+ *   rows_look.c has both).  It reads on where a page was full, as long as their kind has room in the window.  What
+ *   has just been taken is read from the beginning, in looks of its own, so that the other shards need not wait.
+ */
+#include "ahead/ahead.h"
+#include "store/ability.h"
+#include "store/asks.h"
+#include "store/clock.h"
+#include "store/pool.h"
+#include "store/shards.h"
+#include "store/store.h"
+#include "window/window.h"
+
+#define LOAD_SLOW_NS HWT_S(1)
+
+struct hwts_reader {
+	hwt_store *store;
+	struct hwts_look look;
+	struct hwts_sweep sweep;
+	bool loaded;   /* the last look has read shards that were just taken */
+	bool refilled; /* groups; looks take turns with that */
+	bool told;     /* that an index is damaged */
+	size_t loads;
+	unsigned failures;
+};
+
+/*
+ * What to look at; with the lock
+ */
+
+static bool has_room(const struct hwts_kind *kind, size_t limit)
+{
+	return kind->entries < (kind->behind ? limit / 2 : limit);
+}
+
+/* From here on what is unread is looked at unless its kind is behind, or if it is new. */
+static void measure(hwt_store *store)
+{
+	size_t limit = hwts_window_limit(store);
+
+	HWTS_EACH_KIND (store, kind) {
+		bool room = has_room(kind, limit);
+
+		kind->behind = false;
+		for (uint32_t i = 0; i < kind->row.shards && !room; i++)
+			kind->behind |= kind->shards[i].held && kind->shards[i].unread;
+	}
+}
+
+/* A shard that was just taken. */
+static bool is_new(const struct hwts_shard *shard)
+{
+	return shard->mark_due_us == INT64_MIN;
+}
+
+/* A new one need not wait for room: nothing of it is in the window yet. */
+static bool is_wanted(const struct hwts_kind *kind, const struct hwts_shard *shard)
+{
+	return shard->held && shard->unread && shard->unruled != HWTS_NEW && (is_new(shard) || !kind->behind);
+}
+
+static bool has_look(hwt_store *store)
+{
+	if (store->reading->sweep_due || store->reading->again)
+		return true;
+	if (!store->reading->unread)
+		return false;
+	measure(store);
+	HWTS_EACH_SHARD (store, kind, shard)
+		if (is_wanted(kind, shard))
+			return true;
+	return false;
+}
+
+static bool has_work(hwt_store *store)
+{
+	return hwts_rules_wanted(store) || has_look(store) || hwts_refill_wanted(store);
+}
+
+/*
+ * What was seen in another database, or by another clock, counts no more.  Where there is no room the look could not
+ * begin, and all that comes would be left to it: so what waits goes, and is read again, the first ones first.
+ */
+static void read_again(struct hwts_reader *reader)
+{
+	hwt_store *store = reader->store;
+	size_t limit = hwts_window_limit(store);
+
+	HWTS_EACH_KIND (store, kind)
+		if (!has_room(kind, limit))
+			hwts_window_empty(store, kind);
+	HWTS_EACH_SHARD (store, kind, shard)
+		hwts_read_again(shard);
+	store->reading->again = false;
+	store->reading->unread = true;
+	reader->sweep.low_us = INT64_MIN;
+	reader->sweep.apart = reader->sweep.rest = 0;
+	free(reader->look.snapshot);
+	reader->look.snapshot = NULL;
+	measure(store);
+}
+
+/* One that is asked for before it has ended begins behind it: else what lies behind a backlog would never be read. */
+static bool is_loading(hwt_store *store)
+{
+	HWTS_EACH_SHARD (store, kind, shard)
+		if (shard->loading && is_wanted(kind, shard))
+			return true;
+	return false;
+}
+
+static bool reserve(struct hwts_reader *reader)
+{
+	struct hwts_look *look = &reader->look;
+	size_t room = 0;
+
+	HWTS_EACH_KIND (reader->store, kind)
+		room += kind->row.shards;
+	return hwts_grow(&look->held, &look->held_room, room, sizeof(*look->held));
+}
+
+static struct hwts_held held_of(int64_t now_us, const struct hwts_kind *kind, const struct hwts_shard *shard)
+{
+	return (struct hwts_held){ .shard = shard->id,
+				   .epoch = shard->epoch,
+				   .to_us = now_us + kind->row.horizon_us,
+				   .mark_due_us = shard->mark_due_us,
+				   .mark_id = shard->mark_id,
+				   .swept_due_us = shard->swept_due_us,
+				   .swept_id = shard->swept_id };
+}
+
+/*
+ * Either those that were just taken, a few at a time, or the others and the sweep: in turn, if there are both.  What
+ * was just taken may take long.
+ */
+static bool chooses_new(const struct hwts_reader *reader)
+{
+	bool any_new = false, any_other = reader->store->reading->sweep_due;
+
+	HWTS_EACH_SHARD (reader->store, kind, shard)
+		if (is_wanted(kind, shard))
+			*(is_new(shard) ? &any_new : &any_other) = true;
+	return any_new && !(any_other && reader->loaded);
+}
+
+static void collect(struct hwts_reader *reader, int64_t now_us)
+{
+	hwt_store *store = reader->store;
+	struct hwts_look *look = &reader->look;
+	bool news;
+
+	measure(store);
+	if (store->reading->again && !is_loading(store))
+		read_again(reader);
+	news = chooses_new(reader);
+	look->held_count = 0;
+	HWTS_EACH_SHARD (store, kind, shard) {
+		if (!is_wanted(kind, shard) || is_new(shard) != news || (news && look->held_count >= reader->loads))
+			continue;
+		look->held[look->held_count] = held_of(now_us, kind, shard);
+		shard->reach_us = look->held[look->held_count++].to_us;
+		shard->unread = false; /* a renewal may say it again while the look is under way */
+	}
+	look->ahead_count = look->held_count;
+	look->sweeps = store->reading->sweep_due && !news;
+	store->reading->sweep_due &= news;
+	HWTS_EACH_SHARD (store, kind, shard)
+		if (look->sweeps && shard->held && shard->reach_us == 0)
+			look->held[look->held_count++] = held_of(now_us, kind, shard);
+	store->reading->unread &= look->held_count > 0; /* then hwts_look_found says it */
+	look->page = HWTS_MAX(HWTS_PAGE / HWTS_MAX(look->held_count, 1), 1);
+	look->late_us = now_us - store->db->lease_us / 3;
+	reader->loaded = news;
+}
+
+void hwts_reader_renewed(hwt_store *store, const struct hwts_renewal *renewal)
+{
+	struct hwts_reading *reading = store->reading;
+
+	reading->seen_us = renewal->now_us;
+	reading->again |= hwts_asked(store, HWTS_LOAD);
+	hwts_ask_done(store, HWTS_LOAD);
+	reading->sweep_due = reading->unread = true;
+	HWTS_EACH_SHARD (store, kind, shard)
+		shard->unread = true;
+}
+
+/*
+ * The thread
+ */
+
+/* Once, until a sweep could read all. */
+static void tell_blocked(struct hwts_reader *reader, const struct hwts_conn *conn)
+{
+	if (reader->look.blocked > 0 && !reader->told && !hwts_read_halts(conn))
+		hwts_warn(reader->store,
+			  "look-ahead: of %zu shards not all can be found, for their index is damaged: %s",
+			  reader->look.blocked, hwts_fail_text());
+	reader->told = reader->look.blocked > 0 || (reader->told && !reader->look.sweeps);
+}
+
+static int look(struct hwts_reader *reader, struct hwts_conn *conn)
+{
+	hwt_store *store = reader->store;
+	int64_t began_ns = hwt_now(), took_ns;
+	int rc;
+
+	hwts_sweep_choose(&reader->sweep, store, &reader->look);
+	rc = hwts_rows_look(conn, &reader->look);
+	took_ns = hwt_now() - began_ns + HWTS_TEST(look_took);
+	if (rc != 0)
+		return rc;
+	tell_blocked(reader, conn);
+	HWTS_POINT("read");
+	if (reader->look.sweeps)
+		HWTS_POINT("looked");
+	hwts_lock(store);
+	hwts_look_found(store, &reader->look);
+	took_ns -= HWTS_MIN(hwts_clock_trip_ns(store), took_ns); /* a round trip by itself */
+	hwts_unlock(store);
+	if (reader->loaded)
+		reader->loads = took_ns > LOAD_SLOW_NS ? 1 : HWTS_MIN(reader->loads * 2, HWTS_PAGE);
+	if (reader->look.sweeps)
+		hwts_swept(&reader->sweep, store, &reader->look, took_ns);
+	return 0;
+}
+
+/* With the lock.  What was to be looked at is looked at after a while. */
+static void look_failed(struct hwts_reader *reader)
+{
+	hwt_store *store = reader->store;
+
+	store->reading->sweep_due |= reader->look.sweeps;
+	HWTS_EACH_SHARD (store, kind, shard) {
+		shard->unread |= shard->held && shard->reach_us != 0;
+		shard->reach_us = 0;
+	}
+	store->reading->unread = true;
+}
+
+/* With the lock: for work, or until a rest is due. */
+static void await(hwt_store *store)
+{
+	int64_t due_us = hwts_refill_us(store), left_ns = hwts_clock_deadline_ns(store, due_us) - hwt_now();
+
+	hwts_window_rests_until(store, due_us);
+	if (due_us == HWTS_NEVER)
+		hwts_wait(store, HWTS_READ);
+	else
+		hwts_wait_for(store, HWTS_READ, HWTS_MAX(left_ns, HWT_MS(1)));
+	hwts_window_rests_until(store, 0);
+}
+
+/* What is read next: rules before rows, and of these looks and groups in turn. */
+enum next { HALT, RULES, GROUPS, ROWS };
+
+/* With the lock. */
+static enum next choose(struct hwts_reader *reader)
+{
+	hwt_store *store = reader->store;
+
+	while (!hwts_halts(store, HWTS_READ) && !has_work(store))
+		await(store);
+	if (hwts_halts(store, HWTS_READ))
+		return HALT;
+	if (hwts_rules_wanted(store)) {
+		store->reading->unread = true;
+		return RULES;
+	}
+	reader->refilled = hwts_refill_wanted(store) && !(reader->refilled && has_look(store));
+	return reader->refilled ? GROUPS : ROWS;
+}
+
+static int read_next(struct hwts_reader *reader, enum next next)
+{
+	hwt_store *store = reader->store;
+	struct hwts_conn *conn;
+	int rc = hwts_connect_role(store, HWTS_READ, &reader->failures);
+
+	if (rc != 0)
+		return rc;
+	conn = hwts_conn(store, HWTS_READ);
+	rc = next == RULES    ? hwts_rules_read(store, conn)
+	     : next == GROUPS ? hwts_refill_read(store, conn)
+			      : look(reader, conn);
+	if (rc == 0)
+		hwts_works(store, &reader->failures);
+	else if (!hwts_read_halts(conn))
+		hwts_warn(store, "look-ahead: %s", hwts_fail_text());
+	return rc;
+}
+
+void *hwts_reader(void *arg)
+{
+	struct hwts_reader reader = { .store = arg, .loads = 1 };
+	hwt_store *store = arg;
+	enum next next;
+	int rc;
+
+	hwts_sweep_init(&reader.sweep, store);
+	hwts_lock(store);
+	while ((next = choose(&reader)) != HALT) {
+		rc = next != ROWS || reserve(&reader) ? 0 : ENOMEM;
+		if (rc == 0 && next == ROWS)
+			collect(&reader, store->reading->seen_us);
+		if (rc == 0 && next == ROWS && reader.look.held_count == 0)
+			continue;
+		hwts_unlock(store);
+		rc = rc ? rc : read_next(&reader, next);
+		hwts_lock(store);
+		hwts_ability_note(store, HWTS_READ, rc == 0);
+		if (rc != 0 && next == ROWS)
+			look_failed(&reader);
+		if (rc != 0 && !hwts_halts(store, HWTS_READ))
+			hwts_rest(store, &reader.failures);
+	}
+	hwts_unlock(store);
+	hwts_look_free(&reader.look);
+	return NULL;
+}

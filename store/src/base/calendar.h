@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The times of a cron line in a zone. */
+#ifndef HWTS_CALENDAR_H
+#define HWTS_CALENDAR_H
+
+#include "base/common.h"
+
+/*
+ * Lines of a crontab; cron.c
+ */
+
+#define HWTS_SCHEDULE_MAX 127 /* bytes of a line */
+
+/* Bit n: the value n. */
+struct hwts_cron {
+	uint64_t minutes;
+	uint32_t hours, days, months, weekdays; /* weekdays: Sunday is 0 */
+	bool any_day, any_weekday;              /* the field begins with "*": it is not set */
+	bool wild;                              /* minute or hour begins with "*" */
+};
+
+/* EINVAL and the thread's text, which names the field. */
+int hwts_cron_parse(struct hwts_cron *cron, const char *line);
+
+/*
+ * The first full minute that the line names, at or after from and before until, in seconds of a clock on the wall that
+ * nobody ever sets, counted from 1970.  HWTS_NEVER: there is none.
+ */
+int64_t hwts_cron_find(const struct hwts_cron *cron, int64_t from_s, int64_t until_s);
+
+/*
+ * Zones of the system's tz database; zone.c
+ */
+
+#define HWTS_ZONE_MAX 63 /* bytes of a name */
+
+struct hwts_zone;
+
+/*
+ * Opens a zone for this thread; NULL: UTC.  Close it soon: other threads that open one wait for that.
+ * EINVAL: there is no such name; ENOTSUP: there is no database; EIO: a file that is damaged; ENOMEM; EMFILE.  With the
+ * thread's text.
+ */
+int hwts_zone_open(const char *name, const struct hwts_zone **zone);
+void hwts_zone_close(const struct hwts_zone *zone);
+
+/* How far a clock there is ahead of UTC at this second, and until when it stays so; *until_s is at most limit_s. */
+void hwts_zone_at(const struct hwts_zone *zone, int64_t at_s, int64_t limit_s, int64_t *offset_s, int64_t *until_s);
+
+#ifdef HWT_TEST
+extern _Atomic(const char *) hwts_test_zones; /* the folder of the database */
+extern _Atomic unsigned hwts_test_zone_reads; /* files that were read */
+#endif
+
+/*
+ * Both; calendar.c
+ */
+
+/* Where a series is on its grid: base_us is a time of that, and now_us not before it. */
+struct hwts_grid {
+	uint64_t missed; /* times after base_us, and not after now_us */
+	int64_t last_us; /* the last of these; none: base_us */
+	int64_t next_us; /* the first after now_us */
+};
+int hwts_calendar_merge(const char *schedule, const char *zone, int64_t base_us, int64_t now_us,
+			struct hwts_grid *grid);
+
+/* zone NULL: UTC.  As hwt_store_next_time, with the thread's text. */
+int hwts_calendar_next(const char *schedule, const char *zone, int64_t after_us, int64_t *due_us);
+
+#endif

@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The queue of a group: a pairing heap.  Timeouts become due in the order of their times, and mostly have one priority,
+ * and what comes in order it takes and gives in a few nanoseconds.
+ */
+#include "groups/turns.h"
+
+/* Counted ones first: T4. */
+static bool is_before(const struct hwts_turn *a, const struct hwts_turn *b)
+{
+	if (a->counted != b->counted)
+		return a->counted;
+	return a->priority != b->priority ? a->priority > b->priority : a->due_us < b->due_us;
+}
+
+/* Two heaps, the second of which came later: of what is equal the one goes first that came first. */
+static struct hwts_turn *merge(struct hwts_turn *a, struct hwts_turn *b)
+{
+	if (is_before(b, a)) {
+		struct hwts_turn *other = a;
+
+		a = b;
+		b = other;
+	}
+	b->next = a->child;
+	a->child = b;
+	return a;
+}
+
+/* The heap of siblings, the last of which came first: in pairs, and these from the last to the first. */
+static struct hwts_turn *merge_all(struct hwts_turn *heap)
+{
+	struct hwts_turn *pairs = NULL, *all = NULL;
+
+	while (heap) {
+		struct hwts_turn *a = heap, *b = a->next;
+
+		heap = b ? b->next : NULL;
+		if (b)
+			a = merge(b, a);
+		a->next = pairs;
+		pairs = a;
+	}
+	while (pairs) {
+		struct hwts_turn *rest = pairs->next;
+
+		all = all ? merge(all, pairs) : pairs;
+		pairs = rest;
+	}
+	return all;
+}
+
+void hwts_turn_push(struct hwts_turn **queue, struct hwts_turn *turn)
+{
+	turn->next = turn->child = NULL;
+	*queue = *queue ? merge(*queue, turn) : turn;
+}
+
+struct hwts_turn *hwts_turn_pop(struct hwts_turn **queue)
+{
+	struct hwts_turn *turn = *queue;
+
+	if (turn)
+		*queue = merge_all(turn->child);
+	return turn;
+}

@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The rules that hold of a group: its own, or those of its kind; turns.h. */
+#include "groups/turns.h"
+
+struct hwts_rules hwts_turns_rules(const struct hwts_turns *turns, const struct hwts_turn_group *group)
+{
+	if (group == &turns->none)
+		return (struct hwts_rules){ .running = 0 };
+	return group->own && group->own->limited ? group->own->rules : turns->each;
+}
+
+bool hwts_turns_is_paused(const struct hwts_turns *turns, const struct hwts_turn_group *group)
+{
+	return turns->paused || (group->own && group->own->paused);
+}
+
+bool hwts_turns_exceed(const struct hwts_turns *turns, const struct hwts_turn *turn)
+{
+	uint32_t most = hwts_turns_rules(turns, turn->group).running;
+
+	return hwts_turns_is_paused(turns, turn->group) || (most > 0 && turn->group->running > most);
+}

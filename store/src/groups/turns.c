@@ -1,0 +1,422 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Groups, their ring, and the wheel of those that wait for a time; turns.h. */
+#include "groups/turns.h"
+
+#include <stdlib.h>
+
+#define FIRST_ROOM 64
+#define SLOT_BITS 22 /* 4 ms */
+
+enum where { OUT, IN_RING, IN_WHEEL };
+
+/*
+ * Rules
+ */
+
+/* What is not in the window goes first. */
+static bool awaits_rest(const struct hwts_turns *turns, const struct hwts_turn_group *group)
+{
+	const struct hwts_rest *rest = group->rests ? turns->rests : NULL;
+
+	while (rest && (rest->turn.group != group || !hwts_rest_precedes(rest, group->queue, turns->now_us)))
+		rest = rest->next;
+	return rest != NULL;
+}
+
+/* One to begin would be too many, or not the next one. */
+static bool is_blocked(const struct hwts_turns *turns, const struct hwts_turn_group *group)
+{
+	uint32_t most = hwts_turns_rules(turns, group).running;
+
+	if (group->queue->counted)
+		return false;
+	return hwts_turns_is_paused(turns, group) || (most > 0 && group->running >= most) || awaits_rest(turns, group);
+}
+
+/* No bucket is emptier than empty: by older rules it may have been.  Where nobody knew it, it was empty by these. */
+static int64_t full_ns(const struct hwts_turns *turns, const struct hwts_turn_group *group,
+		       const struct hwts_rules *rules, int64_t now_ns)
+{
+	int64_t empty_ns = turns->empty_ns ? turns->empty_ns[group->bucket % turns->shards] : 0;
+	int64_t all_ns = rules->burst * rules->every_ns;
+
+	return HWTS_MIN(empty_ns ? HWTS_MAX(group->full_ns, empty_ns + all_ns) : group->full_ns, now_ns + all_ns);
+}
+
+/* When there is a token beside those that are reserved; of those nobody knows when they are used. */
+static int64_t token_ns(const struct hwts_turns *turns, const struct hwts_turn_group *group,
+			const struct hwts_rules *rules, int64_t reserved, int64_t now_ns)
+{
+	int64_t more = HWTS_MIN(reserved + 1 - rules->burst, 1), full = full_ns(turns, group, rules, now_ns);
+
+	if (rules->every_ns == 0)
+		return INT64_MIN;
+	return (more > 0 ? HWTS_MAX(full, now_ns) : full) + more * rules->every_ns;
+}
+
+/* When the wheel has to come to it: for a token, or as its bucket is full. */
+static int64_t ready_ns(const struct hwts_turns *turns, const struct hwts_turn_group *group, int64_t now_ns)
+{
+	struct hwts_rules rules = hwts_turns_rules(turns, group);
+
+	if (group->queue && group->queue->counted && hwts_turns_is_paused(turns, group))
+		return INT64_MIN; /* it is not to start */
+	if (group->turns > 0)
+		return token_ns(turns, group, &rules, group->reserved, now_ns);
+	return rules.every_ns > 0 ? full_ns(turns, group, &rules, now_ns) : INT64_MIN;
+}
+
+/*
+ * The ring and the wheel
+ */
+
+static void to_ring(struct hwts_turns *turns, struct hwts_turn_group *group)
+{
+	group->where = IN_RING;
+	group->next = NULL;
+	if (turns->first)
+		turns->end->next = group;
+	else
+		turns->first = group;
+	turns->end = group;
+}
+
+static void out_of_ring(struct hwts_turns *turns)
+{
+	struct hwts_turn_group *group = turns->first;
+
+	turns->first = group->next;
+	group->where = OUT;
+}
+
+static void to_slot(struct hwts_turns *turns, struct hwts_turn_group *group, int64_t ready)
+{
+	group->slot = (uint8_t)(HWTS_MAX(ready >> SLOT_BITS, turns->tick) % HWTS_TURN_SLOTS);
+	group->next = turns->slots[group->slot];
+	turns->slots[group->slot] = group;
+}
+
+static void to_wheel(struct hwts_turns *turns, struct hwts_turn_group *group, int64_t ready, int64_t now_ns)
+{
+	if (turns->waiting++ == 0) {
+		turns->tick = now_ns >> SLOT_BITS;
+		turns->wake_ns = INT64_MAX;
+	}
+	turns->wake_ns = HWTS_MIN(turns->wake_ns, ready);
+	group->where = IN_WHEEL;
+	to_slot(turns, group, ready);
+}
+
+static void out_of_wheel(struct hwts_turns *turns, struct hwts_turn_group *group)
+{
+	struct hwts_turn_group **link = &turns->slots[group->slot];
+
+	while (*link != group)
+		link = &(*link)->next;
+	*link = group->next;
+	group->where = OUT;
+	turns->waiting--;
+}
+
+/* One without turns, too: it retires when it comes to the front. */
+void hwts_turns_place(struct hwts_turns *turns, struct hwts_turn_group *group)
+{
+	if (group->where == IN_WHEEL)
+		out_of_wheel(turns, group);
+	if (group->where == OUT && (group->queue || group->turns == 0))
+		to_ring(turns, group);
+}
+
+static struct hwts_turn_group **chain_of(const struct hwts_turns *turns, const char *name, size_t len)
+{
+	return &turns->chains[hwts_mix(hwts_hash(name, len)) & (turns->room - 1)];
+}
+
+/* False: no memory, and the chains stay as long as they are, which is no failure unless there are none. */
+static bool resize(struct hwts_turns *turns, size_t room)
+{
+	struct hwts_turn_group **chains = hwts_alloc(room * sizeof(*chains)), **old = turns->chains;
+	size_t old_room = turns->room;
+
+	if (!chains)
+		return old_room > 0;
+	turns->chains = chains;
+	turns->room = room;
+	for (size_t i = 0; i < old_room; i++)
+		for (struct hwts_turn_group *group = old[i], *next; group; group = next) {
+			struct hwts_turn_group **chain = chain_of(turns, hwts_turn_name(group), group->len);
+
+			next = group->chain;
+			group->chain = *chain;
+			*chain = group;
+		}
+	free(old);
+	return true;
+}
+
+static void forget(struct hwts_turns *turns, struct hwts_turn_group *group)
+{
+	struct hwts_turn_group **link = chain_of(turns, hwts_turn_name(group), group->len);
+
+	while (*link != group)
+		link = &(*link)->chain;
+	*link = group->chain;
+	free(group);
+	if (--turns->count == 0) {
+		free(turns->chains);
+		turns->chains = NULL;
+		turns->room = 0;
+	} else if (turns->room > FIRST_ROOM && turns->count < turns->room / 8) {
+		(void)resize(turns, turns->room / 2);
+	}
+}
+
+/* It is neither in the ring nor in the wheel, and has no turns: without rules it goes once its bucket is full. */
+static void retire(struct hwts_turns *turns, struct hwts_turn_group *group, int64_t now_ns)
+{
+	int64_t ready = ready_ns(turns, group, now_ns);
+
+	if (group == &turns->none)
+		return;
+	if (ready > now_ns)
+		to_wheel(turns, group, ready, now_ns);
+	else if (!group->own)
+		forget(turns, group);
+}
+
+static void come_out(struct hwts_turns *turns, struct hwts_turn_group *group, int64_t now_ns)
+{
+	if (group->turns == 0)
+		retire(turns, group, now_ns);
+	else
+		hwts_turns_place(turns, group);
+}
+
+/* What is ready comes out.  The others are of later rounds, or their time has moved. */
+static void visit(struct hwts_turns *turns, unsigned slot, int64_t now_ns)
+{
+	struct hwts_turn_group *group = turns->slots[slot], *next;
+
+	for (turns->slots[slot] = NULL; group; group = next) {
+		int64_t ready = ready_ns(turns, group, now_ns);
+
+		next = group->next;
+		if (ready > now_ns) {
+			to_slot(turns, group, ready);
+			continue;
+		}
+		group->where = OUT;
+		turns->waiting--;
+		come_out(turns, group, now_ns);
+	}
+}
+
+/*
+ * When a slot has to be visited: the earliest time in it.  One whose time has moved on within the round is put where it
+ * belongs by a visit, so that has to come when the slot does.
+ */
+static int64_t wake_of(const struct hwts_turns *turns, int64_t tick, int64_t now_ns)
+{
+	int64_t wake_ns = INT64_MAX;
+
+	for (const struct hwts_turn_group *group = turns->slots[tick % HWTS_TURN_SLOTS]; group; group = group->next) {
+		int64_t ready = ready_ns(turns, group, now_ns);
+
+		if (ready >> SLOT_BITS < tick + HWTS_TURN_SLOTS)
+			wake_ns = HWTS_MIN(wake_ns, ready >> SLOT_BITS == tick ? ready : tick << SLOT_BITS);
+	}
+	return wake_ns;
+}
+
+/* In the round that begins now; without one, the end of the round. */
+static int64_t next_wake(const struct hwts_turns *turns, int64_t now_ns)
+{
+	for (int64_t tick = turns->tick; tick < turns->tick + HWTS_TURN_SLOTS; tick++) {
+		int64_t wake_ns = wake_of(turns, tick, now_ns);
+
+		if (wake_ns != INT64_MAX)
+			return wake_ns;
+	}
+	return (turns->tick + HWTS_TURN_SLOTS) << SLOT_BITS;
+}
+
+static void advance(struct hwts_turns *turns, int64_t now_ns)
+{
+	int64_t to = now_ns >> SLOT_BITS;
+
+	if (turns->waiting == 0 || now_ns < turns->wake_ns)
+		return;
+	for (int64_t tick = HWTS_MAX(turns->tick, to - HWTS_TURN_SLOTS + 1); tick <= to; tick++)
+		visit(turns, (unsigned)(tick % HWTS_TURN_SLOTS), now_ns);
+	turns->tick = to;
+	turns->wake_ns = next_wake(turns, now_ns);
+}
+
+/* The group whose turn it is, at the front of the ring; NULL: none has anything to begin. */
+static struct hwts_turn_group *front(struct hwts_turns *turns, int64_t now_ns)
+{
+	struct hwts_turn_group *group;
+
+	if (turns->stalled)
+		return NULL;
+	advance(turns, now_ns);
+	while ((group = turns->first) != NULL) {
+		bool queued = group->queue != NULL;
+		int64_t ready = queued ? ready_ns(turns, group, now_ns) : INT64_MIN;
+
+		if (queued && ready <= now_ns && !is_blocked(turns, group))
+			return group;
+		out_of_ring(turns);
+		if (group->turns == 0)
+			retire(turns, group, now_ns);
+		else if (queued && ready > now_ns && !is_blocked(turns, group))
+			to_wheel(turns, group, ready, now_ns);
+	}
+	return NULL;
+}
+
+/*
+ * Turns
+ */
+
+struct hwts_turn_group *hwts_turns_find(const struct hwts_turns *turns, const char *name, size_t len)
+{
+	struct hwts_turn_group *group = turns->room > 0 ? *chain_of(turns, name, len) : NULL;
+
+	while (group && (group->len != len || memcmp(hwts_turn_name(group), name, len) != 0))
+		group = group->chain;
+	return group;
+}
+
+struct hwts_turn_group *hwts_turns_group(struct hwts_turns *turns, const char *name, size_t len, uint16_t bucket)
+{
+	struct hwts_turn_group *group = hwts_turns_find(turns, name, len), **chain;
+
+	if (group)
+		return group;
+	if (turns->count >= turns->room && !resize(turns, HWTS_MAX(turns->room * 2, FIRST_ROOM)))
+		return NULL;
+	group = hwts_alloc(HWTS_MAX(offsetof(struct hwts_turn_group, start) + len, sizeof(*group)));
+	if (!group)
+		return NULL;
+	group->len = (uint8_t)len;
+	group->bucket = bucket;
+	memcpy(hwts_turn_name(group), name, len);
+	chain = chain_of(turns, name, len);
+	group->chain = *chain;
+	*chain = group;
+	turns->count++;
+	return group;
+}
+
+bool hwts_turns_join(struct hwts_turns *turns, struct hwts_turn *turn, const char *name, size_t len, int64_t id)
+{
+	struct hwts_turn_group *group = len > 0 ? hwts_turns_group(turns, name, len, (uint16_t)(id & 1023))
+						: &turns->none;
+
+	if (!group)
+		return false;
+	if (group->turns++ == 0 && group->where == IN_WHEEL)
+		out_of_wheel(turns, group);
+	turn->group = group;
+	return true;
+}
+
+void hwts_turns_leave(struct hwts_turns *turns, struct hwts_turn *turn, int64_t now_ns)
+{
+	struct hwts_turn_group *group = turn->group;
+
+	hwts_turns_done(turns, turn);
+	turn->group = NULL;
+	if (--group->turns == 0 && group->where == OUT)
+		retire(turns, group, now_ns);
+}
+
+void hwts_turns_add(struct hwts_turns *turns, struct hwts_turn *turn)
+{
+	turn->group->reserved -= turn->reserved;
+	turn->reserved = false;
+	hwts_turn_push(&turn->group->queue, turn);
+	turns->queued++;
+	if (turn->group->where == OUT)
+		to_ring(turns, turn->group);
+}
+
+struct hwts_turn *hwts_turns_peek(struct hwts_turns *turns, int64_t now_ns)
+{
+	struct hwts_turn_group *group = front(turns, now_ns);
+
+	return group ? group->queue : NULL;
+}
+
+struct hwts_turn *hwts_turns_take(struct hwts_turns *turns, int64_t now_ns, bool stays)
+{
+	struct hwts_turn_group *group = front(turns, now_ns);
+	struct hwts_turn *turn;
+
+	if (!group)
+		return NULL;
+	turn = hwts_turn_pop(&group->queue);
+	turns->queued--;
+	hwts_turns_count(turn);
+	turn->reserved = hwts_turns_rules(turns, group).every_ns > 0;
+	group->reserved += turn->reserved;
+	if (stays && group->queue)
+		return turn;
+	out_of_ring(turns);
+	if (group->queue)
+		to_ring(turns, group);
+	return turn;
+}
+
+void hwts_turns_count(struct hwts_turn *turn)
+{
+	turn->group->running += !turn->counted;
+	turn->counted = true;
+}
+
+bool hwts_turns_start(struct hwts_turns *turns, struct hwts_turn *turn, int64_t now_ns)
+{
+	struct hwts_turn_group *group = turn->group;
+	struct hwts_rules rules = hwts_turns_rules(turns, group);
+
+	group->reserved -= turn->reserved;
+	turn->reserved = false;
+	if (hwts_turns_exceed(turns, turn) || token_ns(turns, group, &rules, 0, now_ns) > now_ns)
+		return false;
+	if (rules.every_ns > 0)
+		group->full_ns = HWTS_MAX(full_ns(turns, group, &rules, now_ns), now_ns) + rules.every_ns;
+	return true;
+}
+
+void hwts_turns_put_off(struct hwts_turns *turns, struct hwts_turn *turn)
+{
+	turn->group->reserved -= turn->reserved;
+	turn->reserved = false;
+	hwts_turns_place(turns, turn->group);
+}
+
+void hwts_turns_done(struct hwts_turns *turns, struct hwts_turn *turn)
+{
+	struct hwts_turn_group *group = turn->group;
+
+	if (!turn->counted)
+		return;
+	group->running--;
+	group->reserved -= turn->reserved;
+	turn->counted = turn->reserved = false;
+	hwts_turns_place(turns, group);
+}
+
+bool hwts_turns_level(struct hwts_turns *turns, const char *name, size_t len, uint16_t bucket, int64_t full_ns,
+		      int64_t now_ns)
+{
+	struct hwts_turn_group *group = hwts_turns_group(turns, name, len, bucket);
+
+	if (!group)
+		return false;
+	group->full_ns = HWTS_MAX(group->full_ns, full_ns);
+	if (group->turns == 0 && group->where == OUT)
+		retire(turns, group, now_ns);
+	return true;
+}

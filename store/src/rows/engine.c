@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* What the engines share; engine.h. */
+#include "rows/engine.h"
+
+static uint32_t folded(const char *text)
+{
+	uint32_t h = hwts_hash(text, strlen(text));
+
+	return h ^ h >> 10 ^ h >> 20;
+}
+
+int64_t hwts_id_of(int64_t number, const char *group, const char *key)
+{
+	uint32_t bucket = group ? folded(group) : key ? folded(key) : (uint32_t)number;
+
+	return number << HWTS_BUCKET_BITS | (bucket & (HWTS_BUCKETS - 1));
+}
+
+int hwts_check_version(const struct hwts_db *db, int version)
+{
+	const char *p = db->prefix;
+
+	if (version == HWTS_VERSION)
+		return 0;
+	if (version != 1)
+		return hwts_fail(ENOTSUP, "%s: the tables %s_* have version %d, this library knows %d; use a newer one",
+				 db->engine->name, p, version, HWTS_VERSION);
+	return hwts_fail(ENOTSUP,
+			 "%s: tables of version 1 are not converted: drop %s_meta, %s_kind, %s_shard, %s_member, "
+			 "%s_timeout and %s%s_%s",
+			 db->engine->name, p, p, p, p, p, db->file ? "" : "sequence ", p, db->file ? "hint" : "id");
+}
+
+/* Within their ranges, for anybody may have edited the row. */
+int8_t hwts_priority_of(int64_t number)
+{
+	return (int8_t)HWTS_MAX(HWTS_MIN(number, HWTS_PRIORITY_MAX), -HWTS_PRIORITY_MAX);
+}
+
+void hwts_due_set(struct hwts_due *due, const void *group, size_t len, int64_t priority)
+{
+	due->group_len = (uint8_t)HWTS_MIN(len, (size_t)HWTS_KEY_MAX);
+	if (due->group_len > 0)
+		memcpy(due->group, group, due->group_len);
+	due->priority = hwts_priority_of(priority);
+}

@@ -1,0 +1,187 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Kinds in the database.
+ */
+#include "rows/rows.h"
+
+#include <stdlib.h>
+
+static int read_row(void *ctx, const struct hwts_value *row)
+{
+	*(struct hwts_kind_row *)ctx = (struct hwts_kind_row){ (int32_t)row[0].number, (uint32_t)row[1].number,
+							       (int)row[2].number, row[3].number, row[4].number == 1 };
+	return 0;
+}
+
+/* Makes it, or sets what the first registration of a kind sets that a put has made; and reads it. */
+static int make_kind(struct hwts_conn *conn, const char *name, const struct hwts_kind_row *make,
+		     struct hwts_kind_row *is)
+{
+	struct hwts_step steps[] = {
+		{ .sql = HWTS_SQL_KIND_SHARE },
+		{ .sql = HWTS_SQL_KIND_MAKING },
+		{ .sql = HWTS_SQL_FLUSH },
+		HWTS_DO(KIND_GROUPS, HWTS_TEXT(name)),
+		HWTS_DO(KIND_MAKE, HWTS_TEXT(name), HWTS_NUMBER(make->shards), HWTS_NUMBER(make->mode),
+			HWTS_NUMBER(make->horizon_us)),
+		HWTS_DO(KIND_OPEN, HWTS_TEXT(name), HWTS_NUMBER(make->mode), HWTS_NUMBER(make->horizon_us)),
+		HWTS_DO(KIND_SHARDS, HWTS_TEXT(name)),
+		HWTS_ASK(KIND, read_row, is, HWTS_TEXT(name)),
+	};
+
+	return hwts_run(conn, steps, HWTS_COUNT(steps), HWTS_SYNCED);
+}
+
+static int no_kind(const char *name)
+{
+	return hwts_fail(ENOENT, "there is no kind \"%s\"", name);
+}
+
+int hwts_rows_kind(struct hwts_conn *conn, const char *name, const struct hwts_kind_row *make,
+		   struct hwts_kind_row *out)
+{
+	struct hwts_kind_row is = { .id = 0 };
+	struct hwts_step step = HWTS_ASK(KIND, read_row, &is, HWTS_TEXT(name));
+	int rc = hwts_run(conn, &step, 1, HWTS_READS);
+
+	if (rc == 0 && make &&
+	    (is.id == 0 || is.removed || (is.mode == HWTS_MODE_OPEN && make->mode != HWTS_MODE_OPEN)))
+		rc = make_kind(conn, name, make, &is);
+	if (rc == 0 && is.id == 0)
+		rc = no_kind(name);
+	if (rc == 0)
+		*out = is;
+	return rc == ECONNRESET ? ENOTCONN : rc; /* it may be made: then it is read the next time */
+}
+
+int hwts_rows_kind_keep(struct hwts_conn *conn, const char *name, const struct hwts_kind_row *make,
+			struct hwts_kind_row *out)
+{
+	struct hwts_step steps[] = {
+		{ .sql = HWTS_SQL_KIND_SHARE },
+		HWTS_DO(KIND_GROUPS, HWTS_TEXT(name)),
+		HWTS_DO(KIND_OPEN, HWTS_TEXT(name), HWTS_NUMBER(make->mode), HWTS_NUMBER(make->horizon_us)),
+		HWTS_ASK(KIND, read_row, out, HWTS_TEXT(name)),
+	};
+
+	return hwts_run(conn, steps, HWTS_COUNT(steps), HWTS_SYNCED);
+}
+
+/*
+ * Lists, and removing
+ */
+
+struct kinds {
+	hwt_store_kind_info *infos;
+	size_t count, room;
+	bool has_rows; /* the last one */
+	int64_t now_us;
+};
+
+static void read_info(hwt_store_kind_info *info, const struct hwts_value *row)
+{
+	*info = (hwt_store_kind_info){ .size = sizeof(*info),
+				       .mode = (unsigned)row[1].number,
+				       .shards = (unsigned)row[2].number,
+				       .paused = row[3].number != 0,
+				       .processes = (uint32_t)row[7].number,
+				       .failed = (uint64_t)row[8].number,
+				       .oldest_due_us = row[9].number };
+	info->each_group = (hwt_store_limits){ .size = sizeof(info->each_group),
+					       .running = (uint32_t)row[4].number,
+					       .start_every_ns = hwts_within(row[5].number, INT64_MAX / 1000) * 1000,
+					       .burst = (uint32_t)row[6].number };
+	hwts_cut(info->kind, sizeof(info->kind), row[0].bytes ? row[0].bytes : "", row[0].len);
+}
+
+static int add_info(void *ctx, const struct hwts_value *row)
+{
+	struct kinds *kinds = ctx;
+
+	if (!hwts_grow(&kinds->infos, &kinds->room, kinds->count + 1, sizeof(*kinds->infos)))
+		return ENOMEM;
+	read_info(&kinds->infos[kinds->count++], row);
+	kinds->has_rows = row[10].number > 0;
+	kinds->now_us = row[11].number;
+	return 0;
+}
+
+int hwts_rows_kinds(struct hwts_conn *conn, hwt_store_kind_info **infos, size_t *count, int64_t *now_us)
+{
+	const char *any = "";
+	struct kinds kinds = { .infos = NULL };
+	struct hwts_step step = HWTS_ASK(KINDS, add_info, &kinds, HWTS_TEXT(any), HWTS_NUMBER(true));
+	int rc = hwts_run(conn, &step, 1, HWTS_READS);
+
+	if (rc != 0) {
+		free(kinds.infos);
+		return rc;
+	}
+	*infos = kinds.infos;
+	*count = kinds.count;
+	*now_us = kinds.now_us;
+	return 0;
+}
+
+/* A process that starts asks for its kinds under the same lock, once it has joined: hwts_rows_kind_keep. */
+int hwts_rows_kind_remove(struct hwts_conn *conn, const char *name)
+{
+	struct kinds is = { .infos = NULL };
+	bool removed = false;
+	struct hwts_step steps[] = {
+		{ .sql = HWTS_SQL_KIND_LOCK },
+		HWTS_ASK(KINDS, add_info, &is, HWTS_TEXT(name), HWTS_NUMBER(false)),
+		HWTS_ASK(KIND_REMOVE, hwts_note_row, &removed, HWTS_TEXT(name)),
+		HWTS_DO(KIND_GROUPS, HWTS_TEXT(name)),
+		HWTS_DO(KIND_RULES, HWTS_TEXT(name)),
+	};
+	int rc = hwts_run(conn, steps, HWTS_COUNT(steps), HWTS_SYNCED);
+
+	if (rc == 0 && is.count == 0)
+		rc = no_kind(name);
+	else if (rc == 0 && !removed)
+		rc = hwts_fail(EBUSY, "kind %s %s", name,
+			       is.has_rows ? "has timeouts: cancel them, or let them run"
+					   : "is registered by a process that lives");
+	free(is.infos);
+	return rc;
+}
+
+struct store {
+	char *text;
+	int32_t *kind;
+};
+
+static int read_store(void *ctx, const struct hwts_value *row)
+{
+	struct store *store = ctx;
+
+	hwts_cut(store->text, 33, row[0].bytes ? row[0].bytes : "", row[0].len);
+	*store->kind = (int32_t)row[1].number;
+	return 0;
+}
+
+int hwts_rows_store(struct hwts_conn *conn, const char *name, char text[33], int32_t *kind)
+{
+	struct store store = { text, kind };
+	struct hwts_step step = HWTS_ASK(STORE, read_store, &store, HWTS_TEXT(name));
+
+	text[0] = '\0';
+	*kind = 0;
+	return hwts_run(conn, &step, 1, HWTS_READS);
+}
+
+int hwts_rows_not_here(const struct hwts_conn *conn)
+{
+	return hwts_fail(EINVAL, "%s: the connection leads to another store, whose tables are called %s_* too",
+			 conn->db->engine->name, conn->db->prefix);
+}
+
+int hwts_rows_here(struct hwts_conn *conn)
+{
+	bool here = false;
+	struct hwts_step step = HWTS_ASK(HERE, hwts_note_row, &here, HWTS_TEXT(conn->db->store));
+	int rc = hwts_run(conn, &step, 1, HWTS_OPEN);
+
+	return rc == 0 && !here ? hwts_rows_not_here(conn) : rc;
+}

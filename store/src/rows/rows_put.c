@@ -1,0 +1,243 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Puts: each for itself, all or none, on a connection of the caller.
+ */
+#include "rows/rows.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#define TRIES 10
+#define ROWS_MAX 1000 /* in one exchange */
+
+static bool changes(const struct hwts_put *puts, size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		if (puts[i].replace || puts[i].revive)
+			return true;
+	return false;
+}
+
+/* One transaction, in which each row is accepted or refused for itself. */
+static int put_batch(struct hwts_conn *conn, struct hwts_put *puts, size_t n)
+{
+	bool inside = !conn->db->engine->locks_rows;
+	int rc;
+
+	if (!inside && !changes(puts, n))
+		return hwts_rows_send(conn, puts, n, 0, true);
+	/* Of what changes a row the ids come with the reply; on SQLite it is asked whether anybody has to be told. */
+	rc = hwts_rows_send(conn, puts, n, inside ? HWTS_OPEN : 0, false);
+	if (inside) {
+		if (rc == 0)
+			rc = hwts_rows_tell(conn, puts, n, HWTS_OPEN, false);
+		return hwts_finish(conn, rc);
+	}
+	if (rc == 0)
+		(void)hwts_rows_tell(conn, puts, n, 0, false);
+	return rc;
+}
+
+/* A failure after the batch is that of one put: the others may be in the database. */
+static int put_each(struct hwts_conn *conn, struct hwts_put *puts, size_t n)
+{
+	int rc = put_batch(conn, puts, n);
+
+	for (size_t i = 0; i < n && rc == 0; i++) {
+		int failed = 0;
+
+		for (int tries = 0; failed == 0 && puts[i].again && tries < TRIES; tries++) {
+			HWTS_POINT("refused");
+			failed = put_batch(conn, &puts[i], 1);
+		}
+		if (failed != 0)
+			puts[i].rc = failed;
+	}
+	return rc;
+}
+
+/*
+ * All or none
+ */
+
+static size_t batch_size(const struct hwts_put *puts, size_t n)
+{
+	size_t count = 0, bytes = 0;
+
+	for (; count < n && count < ROWS_MAX && bytes < HWTS_PUT_BYTES; count++)
+		bytes += puts[count].len;
+	return count;
+}
+
+static int tell_all(struct hwts_conn *conn, const struct hwts_put *puts, size_t n, unsigned flags)
+{
+	int rc = 0;
+
+	for (size_t at = 0, size; at < n && rc == 0; at += size) {
+		size = HWTS_MIN(n - at, ROWS_MAX);
+		rc = hwts_rows_tell(conn, puts + at, size, flags, false);
+	}
+	return rc;
+}
+
+/* *refused: the first that was. */
+static int put_in_transaction(struct hwts_conn *conn, struct hwts_put *puts, size_t n, struct hwts_put **refused)
+{
+	bool inside = !conn->db->engine->locks_rows;
+	int rc = 0;
+
+	*refused = NULL;
+	for (size_t at = 0, size; at < n && rc == 0 && !*refused; at += size) {
+		size = batch_size(puts + at, n - at);
+		rc = hwts_rows_send(conn, puts + at, size, HWTS_OPEN, false);
+		for (size_t i = at; i < at + size && rc == 0 && !*refused; i++)
+			if (puts[i].rc != 0)
+				*refused = &puts[i];
+	}
+	if (rc == 0 && *refused)
+		rc = (*refused)->rc;
+	if (rc == 0 && inside)
+		rc = tell_all(conn, puts, n, HWTS_OPEN);
+	rc = hwts_finish(conn, rc);
+	if (rc == 0 && !inside)
+		(void)tell_all(conn, puts, n, 0);
+	return rc;
+}
+
+static int put_all(struct hwts_conn *conn, struct hwts_put *puts, size_t n, bool keyed)
+{
+	struct hwts_put *refused = NULL;
+	int rc = 0;
+
+	if (!keyed && batch_size(puts, n) == n)
+		return put_batch(conn, puts, n);
+	for (int tries = 0; tries < TRIES; tries++) {
+		rc = put_in_transaction(conn, puts, n, &refused);
+		if (!refused)
+			return rc;
+		for (const struct hwts_put *put = puts; put < refused; put++)
+			if (put->drawn == refused->found_id) { /* it is gone, too */
+				refused->found_id = 0;
+				return rc;
+			}
+		if (!refused->again)
+			return rc;
+	}
+	return rc;
+}
+
+/*
+ * Puts go in one order: by kind, group and key, and of one key as they were given.  So of two transactions that
+ * put the same keys one waits for the other, and none of them is chosen in a deadlock.
+ */
+
+static int by_key(const void *left, const void *right)
+{
+	const struct hwts_put *a = *(const struct hwts_put *const *)left, *b = *(const struct hwts_put *const *)right;
+	int differ;
+
+	if (a->kind.id != b->kind.id)
+		return a->kind.id < b->kind.id ? -1 : 1;
+	differ = strcmp(a->group ? a->group : "", b->group ? b->group : "");
+	if (differ == 0)
+		differ = strcmp(a->key ? a->key : "", b->key ? b->key : "");
+	return differ ? differ : (a > b) - (a < b);
+}
+
+static int put_in_order(struct hwts_conn *conn, struct hwts_put *puts, size_t n, bool all)
+{
+	struct hwts_put **order = hwts_alloc(n * sizeof(*order)), *sorted = hwts_alloc(n * sizeof(*sorted));
+	int rc = order && sorted ? 0 : ENOMEM;
+
+	for (size_t i = 0; i < n && rc == 0; i++)
+		order[i] = &puts[i];
+	if (rc == 0) {
+		qsort(order, n, sizeof(struct hwts_put *), by_key);
+		for (size_t i = 0; i < n; i++)
+			sorted[i] = *order[i];
+		rc = all ? put_all(conn, sorted, n, true) : put_each(conn, sorted, n);
+		for (size_t i = 0; i < n; i++)
+			*order[i] = sorted[i];
+	}
+	free(order);
+	free(sorted);
+	return rc;
+}
+
+int hwts_rows_put(struct hwts_conn *conn, struct hwts_put *puts, size_t n, bool all)
+{
+	bool keyed = false;
+
+	for (size_t i = 0; i < n; i++)
+		keyed |= puts[i].key != NULL;
+	if (n > 1 && keyed && conn->db->engine->locks_rows)
+		return put_in_order(conn, puts, n, all);
+	return all ? put_all(conn, puts, n, keyed) : put_each(conn, puts, n);
+}
+
+/*
+ * On a connection of the caller, in the caller's transaction
+ */
+
+/* The name of a kind in a statement: PostgreSQL's has digits, for the connection may have another encoding. */
+static void write_name(char *to, const char *name, bool digits)
+{
+	for (; *name; name++)
+		if (digits)
+			to += sprintf(to, "%02x", (unsigned)(unsigned char)*name);
+		else
+			to += sprintf(to, *name == '\'' ? "''" : "%c", *name);
+	*to = '\0';
+}
+
+/* A pointer tells nothing: another connection may have it by now.  So each insert asks itself where it is. */
+static void write_here(const struct hwts_db *db, const struct hwts_put *put, char *here, size_t size)
+{
+	char name[2 * HWTS_NAME_MAX + 1];
+
+	write_name(name, put->kind_name, !db->file);
+	(void)snprintf(here, size,
+		       " where exists (select 1 from %s%s_meta m, %s%s_kind k where m.store = '%s' and k.id = %d and "
+		       "%s = '%s')",
+		       db->schema, db->prefix, db->schema, db->prefix, db->store, (int)put->kind.id,
+		       db->file ? "k.name" : "encode(convert_to(k.name, 'UTF8'), 'hex')", name);
+}
+
+/* Nothing was inserted. */
+static int explain(struct hwts_conn *conn, const struct hwts_put *put)
+{
+	char store[33];
+	int32_t kind;
+	int rc = hwts_rows_store(conn, put->kind_name, store, &kind);
+
+	if (rc != 0)
+		return rc;
+	if (strcmp(store, conn->db->store) != 0)
+		return hwts_rows_not_here(conn);
+	if (kind != put->kind.id)
+		return hwts_fail(
+		    EIO,
+		    "kind %s is not in the database as this transaction sees it: begin a new one; if it is "
+		    "lost, restart this process",
+		    put->kind_name);
+	return put->rc;
+}
+
+int hwts_rows_put_on(struct hwts_conn *conn, struct hwts_put *put)
+{
+	char here[sizeof(conn->db->schema) * 2 + 400];
+	int rc = 0;
+
+	write_here(conn->db, put, here, sizeof(here));
+	conn->here = here;
+	put->again = true;
+	for (int tries = 0; tries < TRIES && put->again && rc == 0; tries++)
+		rc = hwts_rows_send(conn, put, 1, HWTS_OPEN, false);
+	if (rc == 0 && put->rc != 0)
+		rc = explain(conn, put);
+	/* Delivered when the caller commits; also to this process, which does not know when that is. */
+	if (rc == 0)
+		rc = hwts_rows_tell(conn, put, 1, HWTS_OPEN, true);
+	conn->here = NULL;
+	return rc;
+}

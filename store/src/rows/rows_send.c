@@ -1,0 +1,338 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Rows on their way into the database: numbers, the columns of an insert, which row has a key, news for the holders.
+ *
+ * Numbers of ids are drawn by blocks, each in a transaction of its own, which is synced: so neither a put that is
+ * undone nor a crash gives a number twice.  They begin no lower than the clock has them, 4 a millisecond: so an old
+ * copy of the database gives none that was given since it was made, unless there were more than that.
+ *
+ * News on SQLite: the holder of a shard reads its rows up to a mark, now + horizon, and that now is of a write
+ * transaction before, its renewal.  So a put's transaction lies before the renewal, and is seen, or after it; then the
+ * put's own now is later than that of the mark, and if it is due before now + horizon it leaves a hint.  The clock must
+ * be read inside the transaction for that.
+ *
+ * News on PostgreSQL: transactions that notify commit one after the other, so a notification is a transaction of its
+ * own, behind the put in the same pipeline.  It reads the rows that the put has committed: if that failed, there are
+ * none.  If it is lost, the holder's look-ahead finds the row by tx.
+ */
+#include "rows/rows.h"
+
+#include <stdlib.h>
+
+#define SLACK_US HWTS_S_US
+
+/*
+ * It may be; the statement knows.  The first registration of a kind may set another horizon than was read.  SQLite: a
+ * connection of a caller may get the lock long after the clock was read.
+ */
+static bool is_soon(const struct hwts_conn *conn, const struct hwts_put *put)
+{
+	bool waits = conn->here && !conn->db->engine->locks_rows;
+
+	return waits || put->kind.mode == HWTS_MODE_OPEN || put->absolute ||
+	       put->when_us < put->kind.horizon_us + 2 * SLACK_US;
+}
+
+/* Of all of them; 0: they differ, or it may be another one by now. */
+static int64_t horizon_of(const struct hwts_put *puts, size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		if (puts[i].kind.mode == HWTS_MODE_OPEN || puts[i].kind.horizon_us != puts[0].kind.horizon_us)
+			return 0;
+	return puts[0].kind.horizon_us;
+}
+
+int hwts_rows_draw(struct hwts_conn *conn, int64_t count, bool hasty, int64_t *first)
+{
+	struct hwts_step steps[] = {
+		{ .sql = HWTS_SQL_FLUSH },
+		HWTS_ASK(DRAW, hwts_note_number, first, HWTS_NUMBER(count)),
+	};
+	int rc;
+
+	*first = 0;
+	rc = hwts_run(conn, steps, HWTS_COUNT(steps), HWTS_SYNCED | (hasty ? HWTS_HASTY : 0));
+	if (rc != 0)
+		return rc == ECONNRESET ? ENOTCONN : rc; /* they are lost if they were drawn */
+	return *first > 0 ? 0 : hwts_fail(EIO, "%s_meta is empty, or the numbers of ids are used up", conn->db->prefix);
+}
+
+/*
+ * A batch
+ */
+
+/* The columns of an insert. */
+enum { ID, KIND, SHARD, WHEN, ABSOLUTE, PERIOD, PRIORITY, NUMBERS };
+struct batch {
+	struct hwts_put *puts;
+	size_t n, at; /* at: the first that may come back next */
+	int64_t *numbers[NUMBERS];
+	struct hwts_value *groups, *keys, *data;
+	struct hwts_step *steps;
+	size_t step_count;
+};
+
+static void accept(struct hwts_put *put, const struct hwts_value *row)
+{
+	put->rc = 0;
+	put->again = false;
+	if (row[2].number == 0) /* SQLite: as it was sent */
+		return;
+	put->id = row[0].number;
+	put->due_us = row[1].number;
+	put->shard = (int32_t)row[2].number;
+	put->runs = row[3].number == HWT_STORE_RUNNING;
+}
+
+/* They come back in the order in which they went, without the refused ones. */
+static int inserted(void *ctx, const struct hwts_value *row)
+{
+	struct batch *batch = ctx;
+
+	while (batch->at < batch->n && batch->puts[batch->at].drawn != row[0].number)
+		batch->at++;
+	if (batch->at < batch->n)
+		accept(&batch->puts[batch->at++], row);
+	return 0;
+}
+
+/* By a statement of its own. */
+static int inserted_alone(void *ctx, const struct hwts_value *row)
+{
+	accept(ctx, row);
+	return 0;
+}
+
+/* The key is in use.  One that may be changed now came, or failed, after the attempt. */
+static int met(void *ctx, const struct hwts_value *row)
+{
+	struct hwts_put *put = ctx;
+
+	if (put->rc == 0)
+		return 0;
+	put->found_id = row[0].number;
+	put->rc = EEXIST;
+	put->again = put->replace || (put->revive && row[1].number == HWT_STORE_FAILED);
+	return 0;
+}
+
+static bool is_plain(enum hwts_sql sql)
+{
+	return sql == HWTS_SQL_PUT || sql == HWTS_SQL_PUT_KEYED;
+}
+
+/* One that is not plain has some parameters more, and no arrays. */
+static void write_insert(struct batch *batch, enum hwts_sql sql, size_t from, size_t n)
+{
+	struct hwts_put *put = &batch->puts[from];
+	const struct hwts_value *columns[] = { batch->groups + from, batch->keys + from, batch->data + from };
+	const char *types = hwts_statements[sql].types;
+	struct hwts_step *step = &batch->steps[batch->step_count++];
+
+	*step = (struct hwts_step){ .sql = sql, .each = inserted, .ctx = batch };
+	for (int i = 0; i < NUMBERS; i++)
+		step->args[i] = types[i] <= 'Z' ? (struct hwts_value)HWTS_BYTES(batch->numbers[i] + from, n)
+						: (struct hwts_value)HWTS_NUMBER(batch->numbers[i][from]);
+	for (int i = 0; i < 3; i++)
+		step->args[NUMBERS + i] = types[NUMBERS + i] <= 'Z' ? (struct hwts_value)HWTS_BYTES(columns[i], n)
+								    : *columns[i];
+	if (is_plain(sql))
+		return;
+	step->each = inserted_alone;
+	step->ctx = put;
+	step->args[NUMBERS + 3] = (struct hwts_value)HWTS_NUMBER(put->later_us);
+	step->args[NUMBERS + 4] = (struct hwts_value)HWTS_TEXT(put->schedule);
+	step->args[NUMBERS + 5] = (struct hwts_value)HWTS_TEXT(put->zone);
+	step->args[NUMBERS + 6] = (struct hwts_value)HWTS_NUMBER(put->grace_us);
+	step->args[NUMBERS + 7] = (struct hwts_value)HWTS_NUMBER(put->spread_us);
+}
+
+/* now_us is not 0: the put adds the clock. */
+static void write_row(struct batch *batch, size_t at, int64_t now_us)
+{
+	struct hwts_put *put = &batch->puts[at];
+	int64_t base_us;
+
+	put->rc = EEXIST; /* until it is returned */
+	put->again = put->key != NULL;
+	put->runs = false;
+	put->found_id = 0;
+	put->id = put->drawn;
+	put->shard = hwts_shard_of(&put->kind, put->id);
+	base_us = put->absolute ? put->when_us : now_us + put->when_us;
+	put->due_us = base_us + put->later_us;
+	batch->numbers[ID][at] = put->id;
+	batch->numbers[KIND][at] = put->kind.id;
+	batch->numbers[SHARD][at] = put->shard;
+	batch->numbers[WHEN][at] = now_us ? base_us : put->when_us;
+	batch->numbers[ABSOLUTE][at] = put->absolute || now_us;
+	batch->numbers[PERIOD][at] = put->period_us;
+	batch->numbers[PRIORITY][at] = put->priority;
+	batch->groups[at] = (struct hwts_value)HWTS_TEXT(put->group ? put->group : "");
+	batch->keys[at] = (struct hwts_value)HWTS_TEXT(put->key);
+	batch->data[at] = (struct hwts_value)HWTS_BYTES(put->len ? put->data : NULL, put->len);
+}
+
+static bool open_batch(struct batch *batch, struct hwts_put *puts, size_t n)
+{
+	int64_t *numbers = hwts_alloc(NUMBERS * n * sizeof(*numbers));
+	size_t room = 0;
+
+	*batch = (struct batch){ .puts = puts,
+				 .n = n,
+				 .groups = hwts_alloc(n * sizeof(*batch->groups)),
+				 .keys = hwts_alloc(n * sizeof(*batch->keys)),
+				 .data = hwts_alloc(n * sizeof(*batch->data)) };
+	for (size_t i = 0; i < NUMBERS; i++)
+		batch->numbers[i] = numbers ? numbers + i * n : NULL;
+	return numbers && batch->groups && batch->keys && batch->data &&
+	       hwts_grow(&batch->steps, &room, n + 1, sizeof(*batch->steps)); /* without clearing it: few are used */
+}
+
+static void close_batch(struct batch *batch)
+{
+	free(batch->numbers[0]);
+	free(batch->groups);
+	free(batch->keys);
+	free(batch->data);
+	free(batch->steps);
+}
+
+/* The statement that inserts a row.  A keyed insert serves rows without a key, too. */
+static enum hwts_sql insert_of(const struct hwts_put *put)
+{
+	if (put->replace)
+		return HWTS_SQL_PUT_REPLACE;
+	if (put->revive)
+		return HWTS_SQL_PUT_REVIVE;
+	if (put->schedule || put->grace_us || put->spread_us)
+		return HWTS_SQL_PUT_SERIES;
+	return put->key ? HWTS_SQL_PUT_KEYED : HWTS_SQL_PUT;
+}
+
+/* The statements, in the order of the puts: what is not plain has one each. */
+static void write_batch(struct batch *batch, int64_t now_us)
+{
+	struct hwts_put *puts = batch->puts;
+
+	for (size_t i = 0; i < batch->n; i++)
+		write_row(batch, i, now_us);
+	for (size_t from = 0, to; from < batch->n; from = to) {
+		enum hwts_sql sql = insert_of(&puts[from]);
+
+		for (to = from + 1; to < batch->n && is_plain(sql) && is_plain(insert_of(&puts[to])); to++)
+			if (puts[to].key)
+				sql = HWTS_SQL_PUT_KEYED;
+		write_insert(batch, sql, from, to - from);
+	}
+}
+
+/* Asks which rows have the keys of what was refused: inside an open transaction, or after it. */
+static int find_refused(struct hwts_conn *conn, struct batch *batch, unsigned flags)
+{
+	int rc = 0;
+
+	batch->step_count = 0;
+	for (struct hwts_put *put = batch->puts; put < batch->puts + batch->n; put++)
+		if (put->rc != 0 && put->key)
+			batch->steps[batch->step_count++] = hwts_find(put->kind.id, put->group, put->key, met, put);
+	if (batch->step_count > 0)
+		rc = hwts_run(conn, batch->steps, batch->step_count, flags & HWTS_OPEN ? flags : HWTS_READS);
+	if (rc == 0 || flags & HWTS_OPEN)
+		return rc;
+	for (struct hwts_put *put = batch->puts; put < batch->puts + batch->n; put++)
+		if (put->rc != 0) {
+			put->rc = rc;
+			put->again = false;
+		}
+	return 0; /* the others are in the database */
+}
+
+/* News of those that were accepted and are due soon, or may be: ids has room for them.  False: there are none. */
+static bool write_news(struct hwts_conn *conn, struct hwts_step *step, int64_t *ids, const struct hwts_put *puts,
+		       size_t n, bool known)
+{
+	size_t count = 0;
+
+	for (size_t i = 0; i < n; i++)
+		if (is_soon(conn, &puts[i]) && !(known && puts[i].rc != 0))
+			ids[count++] = puts[i].id;
+	*step = (struct hwts_step){ .sql = HWTS_SQL_TELL,
+				    .args = { HWTS_BYTES(ids, count), HWTS_TEXT(hwts_me(conn->db)), HWTS_NUMBER(false),
+					      HWTS_NUMBER(horizon_of(puts, n)) },
+				    .after = true };
+	return count > 0;
+}
+
+int hwts_rows_clock(struct hwts_conn *conn, unsigned flags, int64_t *now_us)
+{
+	struct hwts_step step = { .sql = HWTS_SQL_CLOCK, .each = hwts_note_number, .ctx = now_us };
+
+	*now_us = 0;
+	return hwts_run(conn, &step, 1, flags);
+}
+
+/* SQLite: in the transaction, which stays open then. */
+static int read_clock(struct hwts_conn *conn, int64_t *now_us)
+{
+	*now_us = 0;
+	return conn->db->engine->locks_rows ? 0 : hwts_rows_clock(conn, HWTS_SYNCED | HWTS_OPEN, now_us);
+}
+
+/* Sends rows, and tells of them in the same exchange if that is asked for. */
+int hwts_rows_send(struct hwts_conn *conn, struct hwts_put *puts, size_t n, unsigned flags, bool tells)
+{
+	int64_t *ids = hwts_alloc(n * sizeof(*ids)), now_us;
+	struct batch batch;
+	int rc = open_batch(&batch, puts, n) && ids ? read_clock(conn, &now_us) : ENOMEM;
+
+	if (rc == 0) {
+		write_batch(&batch, now_us);
+		if (tells && write_news(conn, &batch.steps[batch.step_count], ids, puts, n, false))
+			batch.step_count++;
+		rc = hwts_run(conn, batch.steps, batch.step_count, flags | HWTS_SYNCED);
+	}
+	if (rc == 0)
+		rc = find_refused(conn, &batch, flags);
+	if (rc != 0)
+		rc = hwts_finish(conn, rc);
+	close_batch(&batch);
+	free(ids);
+	return rc;
+}
+
+/* SQLite: whether a process that holds one of the shards has to be told. */
+static int ask_for_others(struct hwts_conn *conn, const struct hwts_put *puts, size_t n, bool *others)
+{
+	int64_t shards[64];
+	struct hwts_step step = HWTS_ASK(OTHERS, hwts_note_row, others, HWTS_BYTES(shards, 0),
+					 HWTS_TEXT(hwts_me(conn->db)));
+	size_t count = 0, j;
+
+	*others = conn->db->engine->locks_rows;
+	for (size_t i = 0; i < n && !*others; i++) {
+		for (j = 0; j < count && shards[j] != puts[i].shard; j++)
+			;
+		*others = j == HWTS_COUNT(shards); /* too many to ask for */
+		if (j == count && !*others)
+			shards[count++] = puts[i].shard;
+	}
+	step.args[0].len = count;
+	return *others ? 0 : hwts_run(conn, &step, 1, HWTS_OPEN);
+}
+
+/* Tells of rows that were put before.  Lost on PostgreSQL: the look-ahead finds them. */
+int hwts_rows_tell(struct hwts_conn *conn, const struct hwts_put *puts, size_t n, unsigned flags, bool too)
+{
+	int64_t *ids = hwts_alloc(n * sizeof(*ids));
+	struct hwts_step step;
+	bool others = too;
+	int rc = !ids ? ENOMEM : too ? 0 : ask_for_others(conn, puts, n, &others);
+
+	if (rc == 0 && others && write_news(conn, &step, ids, puts, n, true)) {
+		step.args[2].number = too;
+		rc = hwts_run(conn, &step, 1, flags);
+	}
+	free(ids);
+	return rc;
+}

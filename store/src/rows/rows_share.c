@@ -1,0 +1,244 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Leases and shards.
+ *
+ * Leases are measured on the server's clock.  All processes on a SQLite file are on one machine, so there it is
+ * CLOCK_BOOTTIME, which nobody can set.  It begins at 0 with each boot: the tables note the boot, and the first
+ * process after a reboot removes the members of before.
+ *
+ * A renewal is a transaction of its own.  Nothing that depends on how many timeouts there are is read in it, so what
+ * takes long elsewhere takes no lease.
+ *
+ * The others are told of a change after its commit: a full queue of notifications must keep nobody from joining.
+ * They find it at their next renewal.
+ *
+ * What a process trusts the server must not forget: by a renewal that a crash or a failover has undone its shards would
+ * be taken while it starts what it has begun there, and an epoch that was undone would be given twice.  So joins,
+ * renewals and takes are synced.  What is given or left may be forgotten: the lease ends by itself.
+ */
+#include "rows/rows.h"
+
+#include <stdlib.h>
+
+static int note_namesake(void *ctx, const struct hwts_value *row)
+{
+	*(struct hwts_namesake *)ctx = (struct hwts_namesake){ row[0].number, row[1].number, row[2].number };
+	return 0;
+}
+
+int hwts_rows_join(struct hwts_conn *conn, const int64_t *kinds, size_t n, int64_t dead, struct hwts_namesake *has)
+{
+	const struct hwts_db *db = conn->db;
+	bool joined = false;
+	struct hwts_step steps[] = {
+		HWTS_ASK(JOIN, hwts_note_row, &joined, HWTS_TEXT(hwts_me(db)), HWTS_NUMBER(db->incarnation),
+			 HWTS_NUMBER(db->lease_us), HWTS_BYTES(kinds, n), HWTS_NUMBER(dead)),
+		HWTS_ASK(NAMESAKE, note_namesake, has, HWTS_TEXT(hwts_me(db))),
+		{ .sql = HWTS_SQL_CALL, .after = true },
+	};
+	int rc = hwts_run(conn, steps, HWTS_COUNT(steps), HWTS_LEASE);
+
+	return rc == 0 && !joined ? hwts_fail(EEXIST, "the name %s is in use by another process", hwts_me(db)) : rc;
+}
+
+int hwts_rows_leave(struct hwts_conn *conn)
+{
+	struct hwts_step steps[] = {
+		HWTS_DO(LEAVE, HWTS_TEXT(hwts_me(conn->db)), HWTS_NUMBER(conn->db->incarnation)),
+		{ .sql = HWTS_SQL_CALL, .after = true },
+	};
+
+	return hwts_run(conn, steps, HWTS_COUNT(steps), 0);
+}
+
+int hwts_rows_bury(struct hwts_conn *conn)
+{
+	return hwts_run(conn, &(struct hwts_step){ .sql = HWTS_SQL_BURY }, 1, 0);
+}
+
+/*
+ * Renewing
+ */
+
+static int see_members(void *ctx, const struct hwts_value *row)
+{
+	struct hwts_renewal *renewal = ctx;
+
+	for (size_t i = 0; i < renewal->kind_count; i++)
+		if (renewal->kinds[i] == row[0].number)
+			renewal->members[i] = (uint32_t)row[1].number;
+	return 0;
+}
+
+static int see_shard(void *ctx, const struct hwts_value *row)
+{
+	struct hwts_renewal *renewal = ctx;
+
+	if (!hwts_grow(&renewal->shards, &renewal->shard_room, renewal->shard_count + 1, sizeof(*renewal->shards)))
+		return ENOMEM;
+	renewal->shards[renewal->shard_count++] = (struct hwts_shard_row){ .shard = (int32_t)row[0].number,
+									   .epoch = row[1].number,
+									   .mine = row[2].number == 1,
+									   .free = row[3].number == 1,
+									   .left_us = row[4].number,
+									   .rules = row[5].number };
+	return 0;
+}
+
+static int see_clock(void *ctx, const struct hwts_value *row)
+{
+	struct hwts_renewal *renewal = ctx;
+
+	renewal->now_us = row[0].number;
+	if (row[1].number != 0) /* it was read in this process, and no trip lies in between */
+		renewal->sent_ns = renewal->reply_ns = row[1].number;
+	return 0;
+}
+
+static int by_shard(const void *left, const void *right)
+{
+	const struct hwts_shard_row *a = left, *b = right;
+
+	return (a->shard > b->shard) - (a->shard < b->shard);
+}
+
+/* SQLite. */
+static int renew_in_steps(struct hwts_conn *conn, struct hwts_renewal *renewal)
+{
+	const struct hwts_db *db = conn->db;
+	struct hwts_step steps[] = {
+		HWTS_ASK(RENEW, hwts_note_row, &renewal->renewed, HWTS_TEXT(hwts_me(db)), HWTS_NUMBER(db->lease_us),
+			 HWTS_NUMBER(db->incarnation),
+			 HWTS_BYTES(renewal->kinds, renewal->absent ? 0 : renewal->kind_count)),
+		HWTS_ASK(MEMBERS, see_members, renewal, HWTS_BYTES(renewal->kinds, renewal->kind_count)),
+		HWTS_ASK(SHARDS, see_shard, renewal, HWTS_BYTES(renewal->kinds, renewal->kind_count),
+			 HWTS_TEXT(hwts_me(db))),
+		{ .sql = HWTS_SQL_CLOCK, .each = see_clock, .ctx = renewal },
+	};
+
+	return hwts_run(conn, steps, HWTS_COUNT(steps), 0);
+}
+
+/* A shard, or what stands behind the last one. */
+static int see_renewed(void *ctx, const struct hwts_value *row)
+{
+	struct hwts_renewal *renewal = ctx;
+
+	renewal->renewed = row[0].number == 0 && row[2].number == 1;
+	if (row[0].number == 0)
+		return 0;
+	(void)see_members(renewal,
+			  (const struct hwts_value[]){ HWTS_NUMBER(row[0].number / HWTS_SHARDS_MAX), row[6] });
+	return see_shard(renewal, row);
+}
+
+/* PostgreSQL. */
+static int renew_at_once(struct hwts_conn *conn, struct hwts_renewal *renewal)
+{
+	const struct hwts_db *db = conn->db;
+	struct hwts_step steps[] = {
+		{ HWTS_SQL_RENEW_ALL,
+		  { HWTS_TEXT(hwts_me(db)), HWTS_NUMBER(db->lease_us), HWTS_NUMBER(db->incarnation),
+		    HWTS_BYTES(renewal->kinds, renewal->absent ? 0 : renewal->kind_count),
+		    HWTS_BYTES(renewal->kinds, renewal->kind_count) },
+		  .each = see_renewed,
+		  .ctx = renewal,
+		  .commits = true },
+		{ HWTS_SQL_CLOCK, .each = see_clock, .ctx = renewal, .commits = true },
+	};
+	int rc = hwts_run(conn, steps, HWTS_COUNT(steps), 0);
+
+	for (size_t i = 0; i < renewal->kind_count; i++)
+		renewal->members[i] += renewal->renewed && !renewal->absent; /* it does not count itself */
+	renewal->reply_ns = conn->committed_ns;
+	return rc;
+}
+
+int hwts_rows_renew(struct hwts_conn *conn, struct hwts_renewal *renewal)
+{
+	int rc;
+
+	renewal->shard_count = 0;
+	renewal->renewed = false;
+	memset(renewal->members, 0, renewal->kind_count * sizeof(*renewal->members));
+	renewal->sent_ns = hwt_now();
+	rc = conn->db->engine->locks_rows ? renew_at_once(conn, renewal) : renew_in_steps(conn, renewal);
+	if (renewal->shard_count > 0)
+		qsort(renewal->shards, renewal->shard_count, sizeof(*renewal->shards), by_shard);
+	return rc;
+}
+
+/*
+ * Taking, giving
+ */
+
+struct take {
+	struct hwts_shard_row *shards;
+	size_t n;
+	int64_t *epochs; /* that were taken; 0: another was faster */
+};
+
+static int taken(void *ctx, const struct hwts_value *row)
+{
+	struct take *take = ctx;
+
+	for (size_t i = 0; i < take->n; i++)
+		if (take->shards[i].shard == row[0].number) {
+			take->shards[i].skipped = row[1].number == 0;
+			take->epochs[i] = row[1].number;
+			take->shards[i].rules = row[2].number;
+			take->shards[i].empty = row[3].number != 0;
+		}
+	return 0;
+}
+
+/* All transactions lock shards in this order: none waits for the other. */
+static size_t take_steps(struct hwts_step *steps, struct take *take, const int64_t *ids, const char *me)
+{
+	size_t count = 0;
+
+	steps[count++] = (struct hwts_step)HWTS_DO(OVER, HWTS_BYTES(ids, take->n));
+	for (size_t i = 0; i < take->n; i++)
+		steps[count++] = (struct hwts_step)HWTS_ASK(TAKE, taken, take, HWTS_NUMBER(take->shards[i].shard),
+							    HWTS_NUMBER(take->shards[i].epoch), HWTS_TEXT(me));
+	return count;
+}
+
+int hwts_rows_take(struct hwts_conn *conn, struct hwts_shard_row *shards, size_t n)
+{
+	struct hwts_step *steps = hwts_alloc((n + 1) * sizeof(*steps));
+	int64_t *ids = hwts_alloc(n * sizeof(*ids)), *epochs = hwts_alloc(n * sizeof(*epochs));
+	struct take take = { .shards = shards, .n = n, .epochs = epochs };
+	int rc = steps && ids && epochs ? 0 : ENOMEM;
+
+	qsort(shards, n, sizeof(*shards), by_shard);
+	for (size_t i = 0; i < n && rc == 0; i++) {
+		ids[i] = shards[i].shard;
+		shards[i].skipped = false;
+	}
+	if (rc == 0)
+		rc = hwts_run(conn, steps, take_steps(steps, &take, ids, hwts_me(conn->db)), HWTS_LEASE);
+	for (size_t i = 0; i < n && rc == 0; i++)
+		shards[i].epoch = shards[i].skipped ? shards[i].epoch : epochs[i];
+	free(steps);
+	free(ids);
+	free(epochs);
+	return rc;
+}
+
+int hwts_rows_give(struct hwts_conn *conn, const struct hwts_shard_row *shards, size_t n)
+{
+	struct hwts_step *steps = hwts_alloc((n + 1) * sizeof(*steps));
+	int rc;
+
+	if (!steps)
+		return ENOMEM;
+	for (size_t i = 0; i < n; i++)
+		steps[i] = (struct hwts_step)HWTS_DO(
+		    GIVE, HWTS_NUMBER(shards[i].shard), HWTS_NUMBER(shards[i].epoch), HWTS_TEXT(hwts_me(conn->db)),
+		    HWTS_BYTES(shards[i].levels, shards[i].levels_len), HWTS_NUMBER(shards[i].unread));
+	steps[n] = (struct hwts_step){ .sql = HWTS_SQL_CALL, .after = true };
+	rc = hwts_run(conn, steps, n + 1, 0);
+	free(steps);
+	return rc;
+}

@@ -1,0 +1,408 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The beginner: turns rows that are due into rows that are begun.
+ *
+ * It begins ahead of the tasks, so that they need not wait for a round trip, but not far: a row that has been begun
+ * stays with this process, and others can no longer cancel it.  Beyond what free threads take at once it begins what
+ * will start within AHEAD_NS, as long as runs of that kind have taken of late.  If the next ones take longer, what has
+ * waited for STALE_NS is given back.  What must run at most once is begun only when a thread is free, since a crash
+ * makes FAILED what had been begun.
+ */
+#include "ahead/ahead.h"
+#include "runs/queue.h"
+#include "store/ability.h"
+#include "store/asks.h"
+#include "store/clock.h"
+#include "store/pool.h"
+#include "store/run.h"
+#include "store/shards.h"
+#include "store/store.h"
+#include "window/window.h"
+
+#define BATCH_BYTES ((size_t)4 << 20)
+#define STALE_NS HWT_MS(100)
+
+struct batch {
+	struct hwts_want *wants;
+	size_t count, bytes;
+	int64_t work_ns; /* how long they will take */
+	unsigned doubts; /* of the store, as it was asked for */
+	bool at_most_once, unsure;
+	char why[256]; /* with which the database has refused to begin a row of the batch */
+};
+
+/* A last attempt, or what runs at most once.  No thread would ever be free if others were begun ahead meanwhile. */
+static bool one_waits_for_a_thread(const hwt_store *store)
+{
+	HWTS_EACH_KIND (store, kind) {
+		const struct hwts_entry *entry = hwts_window_peek(kind);
+
+		if (entry && (entry->last || kind->row.mode == HWT_STORE_AT_MOST_ONCE) && hwts_queue_may_run(kind))
+			return true;
+	}
+	return false;
+}
+
+/* How many more rows of a kind may be begun; with the lock.  The first is not begun ahead if it is the last attempt. */
+static unsigned room(const hwt_store *store, struct hwts_kind *kind, const struct batch *batch)
+{
+	unsigned now = hwts_queue_free(store, kind, batch->count);
+	const struct hwts_entry *entry = hwts_window_peek(kind);
+
+	if (kind->pulled)
+		return now;
+	if ((entry && entry->last) || kind->row.mode == HWT_STORE_AT_MOST_ONCE || one_waits_for_a_thread(store))
+		return now;
+	return hwts_queue_is_full(store) ? 0 : HWTS_MAX(now, hwts_queue_ahead(store, kind, batch->work_ns));
+}
+
+static void add(struct batch *batch, struct hwts_entry *entry)
+{
+	struct hwts_shard *shard = hwts_shard(entry->store, entry->shard, NULL);
+	const struct hwts_turns *turns = &entry->kind->turns;
+
+	entry->state = HWTS_BEGUN;
+	entry->begin = hwts_window_number(entry->store);
+	entry->between = true;
+	entry->changed = hwts_turns_is_paused(turns, entry->turn.group);
+	entry->again_us = HWTS_NEVER;     /* the begin finds what has been heard of so far */
+	hwts_active(entry->store, shard); /* from here on, so that it is not given during the begin */
+	batch->wants[batch->count++] = (struct hwts_want){ .entry = entry,
+							   .id = entry->id,
+							   .epoch = shard->epoch,
+							   .shard = entry->shard,
+							   .rules = shard->rules,
+							   .max_attempts = entry->kind->max_attempts,
+							   .beyond = hwts_turns_exceed(turns, &entry->turn),
+							   .last = entry->last ||
+								   entry->kind->row.mode == HWT_STORE_AT_MOST_ONCE };
+	batch->bytes += entry->len;
+	batch->work_ns += hwts_queue_run_ns(entry->kind);
+	batch->unsure |= entry->unsure;
+}
+
+/* With the lock. */
+static void gather_from(hwt_store *store, struct batch *batch, struct hwts_kind *kind)
+{
+	bool at_most_once = kind->row.mode == HWT_STORE_AT_MOST_ONCE;
+	unsigned may;
+
+	if (!hwts_window_peek(kind) || (batch->count > 0 && at_most_once != batch->at_most_once))
+		return;
+	may = room(store, kind, batch);
+	batch->at_most_once = at_most_once;
+	while (may-- > 0 && batch->count < store->config.batch && batch->bytes < BATCH_BYTES) {
+		struct hwts_entry *entry = hwts_window_pop(store, kind, hwts_queue_free(store, kind, batch->count) > 0);
+
+		if (!entry)
+			break;
+		add(batch, entry);
+	}
+}
+
+/* With the lock.  Kinds take turns at being the first. */
+static void gather(hwt_store *store, struct batch *batch, unsigned turn)
+{
+	const unsigned kinds = (unsigned)hwts_kind_count(store);
+	struct hwts_kind *kind = hwts_kind_turn(store, turn);
+
+	batch->count = batch->bytes = 0;
+	batch->work_ns = 0;
+	batch->unsure = false;
+	batch->doubts = hwts_doubts(store);
+	for (unsigned i = 0; i < kinds; i++, kind = hwts_kind_around(store, kind))
+		gather_from(store, batch, kind);
+}
+
+/* With the lock. */
+static void not_begun(hwt_store *store, const struct hwts_want *want)
+{
+	struct hwts_entry *entry = want->entry;
+	struct hwts_shard *shard = hwts_shard(store, want->shard, NULL);
+
+	hwts_inactive(store, shard);
+	if (want->lost && shard->held && shard->epoch == want->epoch) { /* control has not noticed yet */
+		hwts_ask(store, HWTS_LOOK);
+		hwts_poke(store);
+	}
+	HWTS_TALLY_OF(store, entry->kind, failed, want->inherited && want->delay_us == HWTS_NEVER);
+	if (want->stale)
+		hwts_rules_changed(store, want->shard);
+	entry->runs |= want->dead && !want->inherited;
+	if (!want->locked && !(want->dead && !want->inherited))
+		hwts_window_not_running(entry);
+	if (want->inherited && want->mark == HWTS_REPLACED) {
+		entry->len = want->len;
+		entry->priority = want->priority;
+	}
+	if (!want->last && !want->lost && want->due_us != HWTS_NEVER)
+		entry->last = hwts_is_last(entry->kind, want->attempt);
+	if (entry->last && !want->last && !want->inherited && !want->locked) /* as soon as there is a thread */
+		hwts_window_due(entry);
+	else
+		hwts_window_not_begun(entry, want->lost ? HWTS_NEVER : want->due_us, want->locked);
+}
+
+static void begun(hwt_store *store, struct hwts_entry *entry, struct hwts_row *row)
+{
+	struct hwts_kind *kind = entry->kind;
+
+	entry->unsure = entry->aside = entry->runs = false;
+	row->kind = kind;
+	row->next = NULL;
+	HWTS_TALLY_OF(store, kind, begun, 1);
+	if (hwts_halts(store, HWTS_BEGIN) || !hwts_trusted(store) || entry->changed) {
+		hwts_give_back(store, row);
+		return;
+	}
+	entry->between = false;
+	row->queued_ns = hwt_now();
+	row->priority = entry->priority;
+	row->turns = entry->turn.group;
+	row->round = hwts_turns_round(&kind->turns, row->turns);
+	hwts_queue(store, row);
+	if (!kind->pulled)
+		hwts_wake(store, HWTS_TASK);
+}
+
+/* An entry whose row the database refuses to begin. */
+static void set_aside(hwt_store *store, struct hwts_entry *entry)
+{
+	HWTS_TALLY_OF(store, entry->kind, set_aside, !entry->aside);
+	hwts_inactive(store, hwts_shard(store, entry->shard, NULL));
+	if (!entry->unsure && !entry->runs)
+		hwts_window_not_running(entry);
+	hwts_window_set_aside(entry);
+}
+
+/*
+ * With the lock.  A row that was due by our clock was not due by the database's, which has been put back.  We take the
+ * time from its reply: else the row would be begun in vain until the next renewal.
+ */
+static void follow_clock(hwt_store *store, const struct hwts_want *wants, size_t n, const struct hwts_trip *trip)
+{
+	for (size_t i = 0; i < n; i++) {
+		const struct hwts_want *want = &wants[i];
+
+		if (want->row || want->due_us == HWTS_NEVER || want->due_us <= want->now_us ||
+		    want->due_us > hwts_clock_db_us(store))
+			continue;
+		if (hwts_clock_sample(store, want->now_us, trip))
+			hwts_window_rearm(store);
+		return;
+	}
+}
+
+/*
+ * The reply of the database, or that there is none.  At most once: what may have been begun stays with this process
+ * until that is known, for the process that takes the shard makes FAILED what is running there.  One that can begin
+ * nothing leaves it to that.
+ */
+static int ask(hwt_store *store, struct batch *batch, struct hwts_want *wants, size_t n, unsigned *failures)
+{
+	struct hwts_trip trip;
+	bool again, refused;
+	int rc;
+
+	do {
+		refused = false;
+		trip.slept_ns = hwts_clock_slept_ns();
+		trip.sent_ns = hwt_now();
+		rc = hwts_connect_role(store, HWTS_BEGIN, failures);
+		if (rc == 0) {
+			struct hwts_conn *conn = hwts_conn(store, HWTS_BEGIN);
+
+			conn->refused = false;
+			rc = hwts_rows_begin(conn, wants, n, batch->at_most_once, batch->unsure);
+			refused = rc != 0 && conn->refused;
+			if (rc != 0 && !refused)
+				hwts_warn(store, "begin: %s", hwts_fail_text());
+		}
+		batch->unsure |= rc == ECONNRESET;
+		trip.reply_ns = hwt_now();
+		hwts_lock(store);
+		if (rc == 0)
+			follow_clock(store, wants, n, &trip);
+		if (!refused)
+			hwts_ability_note(store, HWTS_BEGIN, rc == 0);
+		again = rc != 0 && !refused && batch->unsure && batch->at_most_once && hwts_trusted(store) &&
+			!hwts_ability_lacks(store);
+		if (again)
+			hwts_rest(store, failures);
+		hwts_unlock(store);
+	} while (again);
+	return rc;
+}
+
+/* Halves a batch that the database refuses, until only the rows that it refuses have not been begun. */
+static int ask_by_halves(hwt_store *store, struct batch *batch, struct hwts_want *wants, size_t n, unsigned *failures)
+{
+	int rc = ask(store, batch, wants, n, failures), rest;
+	const struct hwts_conn *conn = hwts_conn(store, HWTS_BEGIN);
+	bool refused = rc != 0 && conn && conn->refused;
+
+	if (refused && n > 1) {
+		rc = ask_by_halves(store, batch, wants, n / 2, failures);
+		rest = ask_by_halves(store, batch, wants + n / 2, n - n / 2, failures);
+		return rc ? rc : rest;
+	}
+	for (size_t i = 0; i < n; i++) {
+		wants[i].failed = rc != 0 && !refused;
+		wants[i].refused = refused;
+	}
+	if (refused)
+		hwts_cut(batch->why, sizeof(batch->why), hwts_fail_text(), strlen(hwts_fail_text()));
+	return refused ? 0 : rc;
+}
+
+/*
+ * What processes held when they died.  The first attempt may have died with the process by chance, so the second comes
+ * at once; a task that kills its process must not kill one after the other, nor without end.
+ */
+static void inherit(hwt_store *store, struct batch *batch)
+{
+	struct hwts_conn *conn = hwts_conn(store, HWTS_BEGIN);
+	bool any = false;
+
+	for (size_t i = 0; i < batch->count; i++) {
+		struct hwts_want *want = &batch->wants[i];
+		const struct hwts_kind *kind = want->entry->kind;
+
+		if (want->failed || want->refused || want->lost || want->row || !want->dead)
+			continue;
+		any |= want->mark != HWTS_UNMARKED;
+		if (want->mark != HWTS_UNMARKED)
+			continue;
+		if (want->attempt >= kind->max_attempts || batch->at_most_once)
+			want->delay_us = HWTS_NEVER;
+		else if (want->attempt > HWTS_AT_ONCE)
+			want->delay_us = hwts_back_off_us(kind, want->attempt);
+		else if (want->beyond)
+			want->delay_us = 1;
+		any |= want->delay_us > 0;
+	}
+	/* Without a connection, which a later part of the batch may have lost, they are found again. */
+	if (any && conn && hwts_rows_inherit(conn, batch->wants, batch->count) != 0)
+		hwts_warn(store, "begin: %s", hwts_fail_text());
+}
+
+/* Without the lock. */
+static void tell_failed(hwt_store *store, const struct batch *batch)
+{
+	for (size_t i = 0; i < batch->count; i++)
+		if (batch->wants[i].inherited && batch->wants[i].delay_us == HWTS_NEVER)
+			hwts_warn(store,
+				  "timeout %lld has failed for good after %u attempts: its process died each time",
+				  (long long)batch->wants[i].id, batch->wants[i].attempt);
+}
+
+/* Tells of those that have just been set aside. */
+static void tell_refused(hwt_store *store, const struct batch *batch, int64_t first, unsigned count)
+{
+	if (count > 0)
+		hwts_warn(store, "begin: %u are set aside, and are tried again each lease; timeout %lld: %s", count,
+			  (long long)first, batch->why);
+}
+
+static int begin(hwt_store *store, struct batch *batch, unsigned *failures)
+{
+	int rc = ask_by_halves(store, batch, batch->wants, batch->count, failures);
+	unsigned refused = 0;
+	int64_t first = 0;
+
+	inherit(store, batch);
+	tell_failed(store, batch);
+	HWTS_POINT("begun");
+	hwts_lock(store);
+	for (size_t i = 0; i < batch->count; i++) {
+		struct hwts_want *want = &batch->wants[i];
+
+		if (want->refused && !want->entry->aside && refused++ == 0)
+			first = want->id;
+		if (want->refused)
+			set_aside(store, want->entry);
+		else if (want->failed)
+			hwts_begin_again(store, want->entry);
+		else if (want->row && batch->doubts != hwts_doubts(store) && !hwts_halts(store, HWTS_BEGIN) &&
+			 !batch->at_most_once)
+			hwts_doubt(store, want->row);
+		else if (want->row)
+			begun(store, want->entry, want->row);
+		else
+			not_begun(store, want);
+	}
+	hwts_unlock(store);
+	tell_refused(store, batch, first, refused);
+	return rc;
+}
+
+/* With the lock. */
+static bool may_begin(hwt_store *store)
+{
+	struct batch none = { .count = 0 };
+
+	if (!hwts_trusted(store))
+		return false;
+	HWTS_EACH_KIND (store, kind)
+		if (hwts_window_peek(kind) && room(store, kind, &none) > 0)
+			return true;
+	return false;
+}
+
+/* With the lock: for work, for the time of a group, or until what waits for a thread has done so for too long. */
+static void wait(hwt_store *store)
+{
+	int64_t left_ns = hwts_queued(store, NULL) > 0 ? STALE_NS : INT64_MAX, wake_ns = INT64_MAX;
+
+	HWTS_EACH_KIND (store, kind)
+		if (hwts_trusted(store)) /* else the renewal wakes it */
+			wake_ns = HWTS_MIN(wake_ns, hwts_turns_wake_ns(&kind->turns));
+	if (wake_ns != INT64_MAX)
+		left_ns = HWTS_MIN(left_ns, HWTS_MAX(wake_ns - hwt_now(), 1));
+	if (left_ns == INT64_MAX)
+		hwts_wait(store, HWTS_BEGIN);
+	else
+		hwts_wait_for(store, HWTS_BEGIN, left_ns);
+	if (!HWTS_TEST(keeps_begun))
+		hwts_give_back_stale(store, STALE_NS);
+}
+
+static void work(hwt_store *store, struct batch *batch)
+{
+	unsigned failures = 0;
+
+	for (unsigned turn = 0;; turn++) {
+		hwts_lock(store);
+		while (!hwts_halts(store, HWTS_BEGIN) && !may_begin(store))
+			wait(store);
+		if (hwts_halts(store, HWTS_BEGIN)) {
+			hwts_unlock(store);
+			return;
+		}
+		gather(store, batch, turn);
+		hwts_unlock(store);
+		if (batch->count == 0)
+			continue;
+		if (begin(store, batch, &failures) == 0) {
+			hwts_works(store, &failures);
+			continue;
+		}
+		hwts_lock(store);
+		if (!hwts_halts(store, HWTS_BEGIN))
+			hwts_rest(store, &failures);
+		hwts_unlock(store);
+	}
+}
+
+void *hwts_beginner(void *arg)
+{
+	hwt_store *store = arg;
+	struct batch batch = { .wants = calloc(store->config.batch, sizeof(*batch.wants)) };
+
+	if (batch.wants)
+		work(store, &batch);
+	else
+		hwts_warn(store, "begin: no memory: nothing is begun before the next start");
+	free(batch.wants);
+	return NULL;
+}

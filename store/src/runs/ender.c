@@ -1,0 +1,302 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The ender: commits how runs ended, by batches, and tries until the database has them.
+ *
+ * What the database refuses for what it is must not hold up the others: a batch that is refused is tried by halves, and
+ * of a single row the text may be what the database cannot hold, or the end.  What is left is set aside, in memory, and
+ * tried again each lease; it stays this process's.
+ */
+#include "runs/ender.h"
+#include "store/ability.h"
+#include "store/clock.h"
+#include "store/pool.h"
+#include "store/shards.h"
+#include "store/store.h"
+#include "window/window.h"
+
+#include <stdio.h>
+
+#define LOCKED_NS HWT_MS(20) /* a row that another transaction has locked is tried again after this */
+
+/* With the lock. */
+static void put_behind(hwt_store *store, struct hwts_row *row)
+{
+	row->next = NULL;
+	*store->ends->end = row;
+	store->ends->end = &row->next;
+}
+
+/*
+ * With the lock.  At most once: if the server forgot the end, the row would look like one whose begin was not answered,
+ * and the run that has been would be begun once more: by what is in the window of it, be it the next run, or what a
+ * look brought that read it before it began.
+ */
+void hwts_end(hwt_store *store, struct hwts_row *row)
+{
+	row->synced = row->kind->row.mode == HWT_STORE_AT_MOST_ONCE;
+	row->ending = true;
+	hwts_shard(store, row->shard, NULL)->ending++;
+	put_behind(store, row);
+	hwts_wake(store, HWTS_END);
+}
+
+static bool has_failed(const struct hwts_row *row)
+{
+	return row->hit && row->how == HWTS_FAIL && !row->replaced;
+}
+
+static void count(hwt_store *store, const struct hwts_row *row)
+{
+	if (!row->hit || row->give_back)
+		return;
+	HWTS_TALLY_OF(store, row->kind, done,
+		      !row->error[0] && !row->again &&
+			  (row->how == HWTS_DONE || (row->how == HWTS_AT && row->next_attempt == 0)));
+	HWTS_TALLY_OF(store, row->kind, failed, has_failed(row));
+	HWTS_TALLY_OF(store, row->kind, retried,
+		      row->how != HWTS_DONE && row->how != HWTS_FAIL && row->error[0] && !row->replaced);
+}
+
+/* A caller that waits for it.  0, ESTALE: the row was not this run's any more, EIO: it is set aside. */
+static void tell(hwt_store *store, struct hwts_row *row, int rc)
+{
+	if (!row->told)
+		return;
+	*row->told = rc;
+	row->told = NULL;
+	hwts_stir(store);
+}
+
+/* With the lock.  Without a hit an end may have been filed before, and not been answered: the next begin tells. */
+static int64_t next_due_us(const hwt_store *store, const struct hwts_row *row)
+{
+	if (!row->hit)
+		return hwts_clock_db_us(store);
+	return row->how == HWTS_AT || row->how == HWTS_AFTER ? row->when_us : HWTS_NEVER;
+}
+
+void hwts_finished(hwt_store *store, struct hwts_row *row)
+{
+	struct hwts_shard *shard = hwts_shard(store, row->shard, NULL);
+
+	count(store, row);
+	tell(store, row, row->hit ? 0 : ESTALE);
+	if (row->hit && row->replaced) {
+		row->how = HWTS_AT;
+		row->when_us = row->next_due_us;
+		row->rest_us = row->next_attempt = 0;
+	}
+	shard->ending -= row->ending;
+	hwts_inactive(store, shard);
+	hwts_window_ended(store, row, next_due_us(store, row));
+	free(row);
+}
+
+struct ender {
+	hwt_store *store;
+	struct hwts_row *aside; /* each with again_ns */
+	unsigned failures;
+};
+
+/* With the lock: up to a batch of ends. */
+static struct hwts_row *take_ends(hwt_store *store)
+{
+	struct hwts_row *rows = store->ends->first, *last = rows;
+
+	for (unsigned i = 1; i < store->config.batch && last->next; i++)
+		last = last->next;
+	store->ends->first = last->next;
+	if (!store->ends->first)
+		store->ends->end = &store->ends->first;
+	last->next = NULL;
+	return rows;
+}
+
+/* The store is being stopped and its lease is over: other processes run these rows again. */
+static bool is_pointless(hwt_store *store)
+{
+	bool pointless;
+
+	hwts_lock(store);
+	pointless = hwts_phase(store) == HWTS_STOPPING && !hwts_trusted(store);
+	hwts_unlock(store);
+	return pointless;
+}
+
+enum answer { TAKEN, REFUSED, POINTLESS };
+
+/* Offers ends until the database has them, or refuses them. */
+static enum answer offer(struct ender *ender, struct hwts_row *rows)
+{
+	hwt_store *store = ender->store;
+	int rc;
+
+	for (;;) {
+		if (hwts_connect_role(store, HWTS_END, &ender->failures) == 0) {
+			struct hwts_conn *conn = hwts_conn(store, HWTS_END);
+
+			conn->refused = false;
+			rc = hwts_rows_end(conn, rows);
+			if (rc == 0 || conn->refused) {
+				hwts_works(store, &ender->failures);
+				return rc == 0 ? TAKEN : REFUSED;
+			}
+			hwts_warn(store, "end: %s", hwts_fail_text());
+		}
+		if (is_pointless(store))
+			return POINTLESS;
+		hwts_lock(store);
+		hwts_ability_note(store, HWTS_END, false);
+		hwts_rest(store, &ender->failures);
+		hwts_unlock(store);
+	}
+}
+
+/* One that was refused. */
+static void mend(struct ender *ender, struct hwts_row *row)
+{
+	hwt_store *store = ender->store;
+	const struct hwts_row is = *row;
+
+	if (hwts_to_ascii(row->error) && offer(ender, row) != REFUSED)
+		return;
+	(void)snprintf(row->error, sizeof(row->error), "its end was refused: %.200s", hwts_fail_text());
+	(void)hwts_to_ascii(row->error);
+	row->how = HWTS_FAIL;
+	row->give_back = false;
+	if (offer(ender, row) != REFUSED)
+		return;
+	*row = is;
+	row->aside = row->refused = true;
+	row->again_ns = hwt_now() + store->config.lease_ns;
+	if (is.refused)
+		return;
+	hwts_warn(store, "end: timeout %lld is set aside, and is tried again each lease: %s", (long long)row->id,
+		  hwts_fail_text());
+	HWTS_TALLY_ALONE(store, set_aside, 1);
+}
+
+/* Returns them, in their order. */
+static void commit(struct ender *ender, struct hwts_row *rows)
+{
+	struct hwts_row *half = rows, *rest;
+	size_t n = 0;
+
+	for (const struct hwts_row *row = rows; row; row = row->next)
+		n++;
+	if (offer(ender, rows) != REFUSED)
+		return;
+	if (n == 1) {
+		mend(ender, rows);
+		return;
+	}
+	for (size_t i = 1; i < n / 2; i++)
+		half = half->next;
+	rest = half->next;
+	half->next = NULL;
+	commit(ender, rows);
+	commit(ender, rest);
+	half->next = rest;
+}
+
+/* Tells callers once the end is in the database.  Without the lock, because the warning may call the store. */
+static void warn_of_failed(hwt_store *store, const struct hwts_row *rows)
+{
+	for (const struct hwts_row *row = rows; row; row = row->next)
+		if (has_failed(row))
+			hwts_warn(store, "timeout %lld of kind %s has failed for good after %u attempts: %s",
+				  (long long)row->id, row->kind->name, row->attempt, row->error);
+}
+
+/* With the lock.  Puts those whose time has come behind the other ends; at the end of the store, also the refused. */
+static void try_again(struct ender *ender, int64_t *next_ns)
+{
+	hwt_store *store = ender->store;
+	int64_t now_ns = hwt_now();
+
+	*next_ns = INT64_MAX;
+	for (struct hwts_row **link = &ender->aside, *row; (row = *link) != NULL;) {
+		if (row->again_ns > now_ns && !(hwts_halts(store, HWTS_END) && row->refused)) {
+			*next_ns = HWTS_MIN(*next_ns, row->again_ns);
+			link = &row->next;
+			continue;
+		}
+		*link = row->next;
+		row->aside = false;
+		put_behind(store, row);
+	}
+}
+
+/* With the lock. */
+static void settle(struct ender *ender, struct hwts_row *row)
+{
+	hwt_store *store = ender->store;
+	bool late = hwts_halts(store, HWTS_END) && hwt_now() >= store->ends->until_ns,
+	     pointless = hwts_phase(store) == HWTS_STOPPING && (late || !hwts_trusted(store));
+
+	if (!row->hit && !row->locked && !row->marked && !row->aside && !pointless) {
+		row->marked = true;
+		put_behind(store, row);
+		return;
+	}
+	if (row->locked && !row->aside) {
+		row->aside = true;
+		row->again_ns = hwt_now() + LOCKED_NS;
+	}
+	if (!row->aside || pointless || (hwts_halts(store, HWTS_END) && row->refused)) {
+		hwts_finished(store, row); /* without a hit: it runs again, with this process or another */
+		return;
+	}
+	if (row->refused)
+		tell(store, row, EIO);
+	row->next = ender->aside;
+	ender->aside = row;
+}
+
+void hwts_ends_lend(hwt_store *store, int n)
+{
+	store->ends->lent += (unsigned)n;
+	if (n < 0)
+		hwts_wake(store, HWTS_END);
+}
+
+void hwts_ends_until(hwt_store *store, int64_t until_ns)
+{
+	store->ends->until_ns = until_ns;
+}
+
+void *hwts_ender(void *arg)
+{
+	struct ender ender = { .store = arg };
+	hwt_store *store = arg;
+	int64_t next_ns;
+
+	hwts_lock(store);
+	for (;;) {
+		try_again(&ender, &next_ns);
+		if (!store->ends->first && !ender.aside && hwts_halts(store, HWTS_END) && store->ends->lent == 0)
+			break;
+		if (!store->ends->first) {
+			if (ender.aside)
+				hwts_wait_for(store, HWTS_END, next_ns - hwt_now());
+			else
+				hwts_wait(store, HWTS_END);
+			continue;
+		}
+		struct hwts_row *rows = take_ends(store);
+
+		hwts_unlock(store);
+		commit(&ender, rows);
+		HWTS_POINT("ended");
+		warn_of_failed(store, rows);
+		hwts_lock(store);
+		if (ender.failures == 0)
+			hwts_ability_note(store, HWTS_END, true);
+		for (struct hwts_row *next; rows; rows = next) {
+			next = rows->next;
+			settle(&ender, rows);
+		}
+	}
+	hwts_unlock(store);
+	return NULL;
+}

@@ -1,0 +1,345 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Rows that were begun: they wait for a thread.  Some do not start: what waits for too long, what lies in a shard that
+ * is given, what a call of this process has marked, as it replaces it or is a series that it cancels, and what a call
+ * cancels or moves.  That call takes the row out of the queue, and changes it in the database under the epoch of its
+ * begin, so nothing starts it meanwhile, here or elsewhere.  The ender waits for rows that calls have.
+ */
+#include "runs/ender.h"
+#include "runs/queue.h"
+#include "runs/ready.h"
+#include "store/shards.h"
+#include "store/store.h"
+#include "window/window.h"
+
+#define AHEAD_NS HWT_MS(20)
+#define QUEUE_BYTES ((size_t)16 << 20)
+#define BETWEEN_NS HWT_S(10) /* as long as calls wait for a lock */
+
+/* One more, or less, that waits: for a thread, or to be pulled. */
+static void count(hwt_store *store, const struct hwts_row *row, int n)
+{
+	row->kind->queue.count += (unsigned)n;
+	if (row->kind->pulled) {
+		hwts_ready_wait(store, n);
+		return;
+	}
+	store->runs->queued += (unsigned)n;
+	store->runs->queued_bytes += n > 0 ? row->len : -row->len;
+}
+
+/*
+ * Groups take turns here, too, so that one that came first does not make the others wait.  Within a group the larger
+ * priority has the place of the smaller.
+ */
+void hwts_queue(hwt_store *store, struct hwts_row *row)
+{
+	struct hwts_kind *kind = row->kind;
+	struct hwts_row **link = &kind->queue.first;
+	const struct hwts_row *last = kind->queue.first ? (struct hwts_row *)kind->queue.end
+							: NULL; /* next is its first */
+
+	count(store, row, 1); /* below it may be another */
+	kind->queue.least = last ? HWTS_MIN(kind->queue.least, row->priority) : row->priority;
+	if (last && row->priority == kind->queue.least && (int32_t)(last->round - row->round) <= 0)
+		link = kind->queue.end;
+	for (; *link && (int32_t)((*link)->round - row->round) <= 0; link = &(*link)->next) {
+		struct hwts_row *other = *link;
+		uint32_t round = row->round;
+
+		if (other->turns != row->turns || other->priority >= row->priority)
+			continue;
+		row->next = other->next;
+		row->round = other->round;
+		other->round = round;
+		*link = row;
+		if (!row->next)
+			kind->queue.end = &row->next;
+		row = other;
+	}
+	row->next = *link;
+	*link = row;
+	if (!row->next)
+		kind->queue.end = &row->next;
+}
+
+/* Out of the queue; link leads to it. */
+static struct hwts_row *unqueue(hwt_store *store, struct hwts_kind *kind, struct hwts_row **link)
+{
+	struct hwts_row *row = *link;
+
+	*link = row->next;
+	if (!row->next)
+		kind->queue.end = link;
+	row->next = NULL;
+	count(store, row, -1);
+	return row;
+}
+
+/* Kinds take turns. */
+struct hwts_row *hwts_queue_next(hwt_store *store, unsigned *turn, bool pulled)
+{
+	struct hwts_kind *kind = hwts_kind_turn(store, *turn);
+
+	for (size_t i = 0, n = hwts_kind_count(store); i < n; i++, kind = hwts_kind_around(store, kind)) {
+		if (kind->pulled != pulled || !kind->queue.first || kind->queue.running >= kind->concurrency)
+			continue;
+		*turn += (unsigned)i + 1;
+		kind->turns.round = kind->queue.first->round;
+		return unqueue(store, kind, &kind->queue.first);
+	}
+	return NULL;
+}
+
+void hwts_queue_runs(hwt_store *store, struct hwts_kind *kind)
+{
+	kind->queue.running++;
+	store->runs->running += !kind->pulled;
+}
+
+void hwts_queue_ran(hwt_store *store, struct hwts_kind *kind, int64_t took_ns)
+{
+	int64_t is_ns = kind->queue.run_ns;
+
+	kind->queue.running--;
+	if (kind->pulled)
+		return;
+	store->runs->running--;
+	kind->queue.run_ns = HWTS_MAX(is_ns ? is_ns + (took_ns - is_ns) / 4 : took_ns, 1);
+}
+
+unsigned hwts_queued(const hwt_store *store, const struct hwts_kind *kind)
+{
+	return kind ? kind->queue.count : store->runs->queued;
+}
+
+int64_t hwts_queue_oldest_us(const struct hwts_kind *kind)
+{
+	int64_t oldest_us = HWTS_NEVER;
+
+	for (const struct hwts_row *row = kind->queue.first; row; row = row->next)
+		oldest_us = HWTS_MIN(oldest_us, row->due_us);
+	return oldest_us;
+}
+
+/*
+ * What may be begun
+ */
+
+unsigned hwts_queue_free(const hwt_store *store, const struct hwts_kind *kind, size_t others)
+{
+	unsigned all = store->config.threads, busy = store->runs->queued + store->runs->running + (unsigned)others,
+		 mine = kind->queue.count + kind->queue.running, threads = HWTS_MIN(kind->concurrency, all);
+
+	if (kind->pulled)
+		return kind->concurrency - HWTS_MIN(mine, kind->concurrency);
+	return busy >= all || mine >= threads ? 0 : HWTS_MIN(all - busy, threads - mine);
+}
+
+bool hwts_queue_may_run(const struct hwts_kind *kind)
+{
+	return !kind->pulled && kind->queue.count + kind->queue.running < kind->concurrency;
+}
+
+/*
+ * Within AHEAD_NS: the threads first run what all kinds have in their queues.  So that a batch is worth its round trip,
+ * none while half of them are there.
+ */
+unsigned hwts_queue_ahead(const hwt_store *store, const struct hwts_kind *kind, int64_t work_ns)
+{
+	int64_t threads = HWTS_MIN(kind->concurrency, store->config.threads), run_ns = kind->queue.run_ns,
+		left_ns = AHEAD_NS * store->config.threads - work_ns, most;
+
+	if (run_ns == 0) /* nobody knows how long it takes */
+		return 0;
+	HWTS_EACH_KIND (store, k)
+		left_ns -= k->queue.count * k->queue.run_ns;
+	most = HWTS_MIN(AHEAD_NS * threads / run_ns, store->config.batch);
+	return kind->queue.count > most / 2
+		   ? 0
+		   : (unsigned)HWTS_MAX(HWTS_MIN(left_ns / run_ns, most - kind->queue.count), 0);
+}
+
+bool hwts_queue_is_full(const hwt_store *store)
+{
+	return store->runs->queued_bytes >= QUEUE_BYTES;
+}
+
+int64_t hwts_queue_run_ns(const struct hwts_kind *kind)
+{
+	return kind->queue.run_ns;
+}
+
+/*
+ * What does not start
+ */
+
+/* Where runs have threads, the end of one looks at what waits; a place of what is pulled is free without any. */
+static void free_place(hwt_store *store, const struct hwts_kind *kind)
+{
+	if (kind->pulled)
+		hwts_wake(store, HWTS_BEGIN);
+}
+
+/* Pending again, as it was before the begin. */
+void hwts_give_back(hwt_store *store, struct hwts_row *row)
+{
+	free_place(store, row->kind);
+	hwts_window_between(store, row->id);
+	row->give_back = true;
+	row->how = HWTS_AT;
+	row->when_us = row->due_us;
+	row->next_base_us = row->base_us;
+	row->next_attempt = row->attempt - 1;
+	hwts_end(store, row);
+}
+
+void hwts_give_back_queued(hwt_store *store, bool all)
+{
+	HWTS_EACH_KIND (store, kind)
+		for (struct hwts_row **link = &kind->queue.first; kind->queue.first && *link;)
+			if (all || !hwts_keeps(store, (*link)->shard))
+				hwts_give_back(store, unqueue(store, kind, link));
+			else
+				link = &(*link)->next;
+}
+
+/*
+ * The runs before them take longer than those before did: nothing more is begun ahead until some have ended.  What is
+ * pulled was begun for a free place: it waits for the program alone.
+ */
+void hwts_give_back_stale(hwt_store *store, int64_t age_ns)
+{
+	int64_t now_ns = hwt_now();
+
+	HWTS_EACH_KIND (store, kind)
+		while (!kind->pulled && kind->queue.first && now_ns - kind->queue.first->queued_ns >= age_ns) {
+			kind->queue.run_ns = HWTS_MAX(kind->queue.run_ns, age_ns * store->config.threads);
+			hwts_give_back(store, unqueue(store, kind, &kind->queue.first));
+		}
+}
+
+/* So it is begun, even if it is already under this epoch. */
+void hwts_begin_again(hwt_store *store, struct hwts_entry *entry)
+{
+	hwts_inactive(store, hwts_shard(store, hwts_window_again(entry), NULL));
+}
+
+void hwts_doubt(hwt_store *store, struct hwts_row *row)
+{
+	hwts_begin_again(store, hwts_window_find(store, row->id));
+	free(row);
+}
+
+/*
+ * If it comes back without the last of its commits, or another takes its place,
+ * what waits here may be pending there, and cancelled or moved by now.  So it is begun once more before it starts.
+ */
+void hwts_doubt_begun(hwt_store *store)
+{
+	store->runs->doubts++; /* what is being begun just now */
+	if (hwts_halts(store, HWTS_BEGIN))
+		return;
+	HWTS_EACH_KIND (store, kind) {
+		if (kind->row.mode == HWT_STORE_AT_MOST_ONCE) /* its begins are synced */
+			continue;
+		for (struct hwts_row **link = &kind->queue.first; kind->queue.first && *link;) {
+			const struct hwts_row *row = *link;
+
+			if (hwts_keeps(store, row->shard) && hwts_holds(store, row->shard, row->epoch))
+				hwts_doubt(store, unqueue(store, kind, link));
+			else /* it is given back */
+				link = &(*link)->next;
+		}
+	}
+}
+
+unsigned hwts_doubts(const hwt_store *store)
+{
+	return store->runs->doubts;
+}
+
+static struct hwts_row *unqueue_id(hwt_store *store, struct hwts_kind *kind, int64_t id)
+{
+	for (struct hwts_row **link = kind ? &kind->queue.first : NULL; link && *link; link = &(*link)->next)
+		if ((*link)->id == id)
+			return unqueue(store, kind, link);
+	return NULL;
+}
+
+/* A series that was cancelled goes by its end, and what has replaced it is filed; the beginner may have it just now. */
+void hwts_give_back_changed(hwt_store *store, int64_t id)
+{
+	struct hwts_row *row = unqueue_id(store, hwts_window_changed(store, id), id);
+
+	if (row)
+		hwts_give_back(store, row);
+}
+
+/*
+ * What a call has
+ */
+
+/* A begin is under way, or a return.  That may wait for a lock of the caller itself. */
+static int await_end(hwt_store *store, int64_t id)
+{
+	int64_t until_ns = hwt_now() + BETWEEN_NS;
+	bool between;
+
+	do {
+		hwts_sleep_ns(HWT_MS(1));
+		hwts_lock(store);
+		between = hwts_window_begun(store, id, &between) && between;
+		hwts_unlock(store);
+		if (!between)
+			return EINTR;
+	} while (hwt_now() < until_ns);
+	return hwts_fail(EAGAIN, "timeout %lld is being begun or given back, and is locked: try again", (long long)id);
+}
+
+uint64_t hwts_begin_before(hwt_store *store, int64_t id)
+{
+	uint64_t begin;
+
+	hwts_lock(store);
+	begin = hwts_window_begin(store, id);
+	hwts_unlock(store);
+	return begin;
+}
+
+int hwts_unbegin(hwt_store *store, int64_t id, uint64_t before, struct hwts_row **row)
+{
+	struct hwts_kind *kind;
+	bool between, given_back;
+
+	hwts_lock(store);
+	kind = hwts_window_begun(store, id, &between);
+	*row = between ? NULL : unqueue_id(store, kind, id);
+	given_back = !kind && hwts_window_begin(store, id) != before;
+	if (*row) {
+		free_place(store, kind);
+		hwts_window_between(store, id);
+		hwts_ends_lend(store, 1);
+	}
+	hwts_unlock(store);
+	if (between && kind)
+		return await_end(store, id);
+	return *row ? 0 : given_back ? EINTR : EBUSY;
+}
+
+void hwts_unbegun(hwt_store *store, struct hwts_row *row, bool changed, const struct hwts_due *due)
+{
+	hwts_lock(store);
+	if (changed) {
+		row->give_back = true;
+		row->hit = due != NULL;
+		row->how = due ? HWTS_AT : HWTS_DONE;
+		row->when_us = due ? due->due_us : 0;
+		row->next_attempt = row->attempt - 1;
+		hwts_finished(store, row);
+	} else {
+		hwts_give_back(store, row);
+	}
+	hwts_ends_lend(store, -1);
+	hwts_unlock(store);
+}

@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The share of this process; share.c. */
+#ifndef HWTS_SHARE_H
+#define HWTS_SHARE_H
+
+#include "rows/engine.h"
+
+struct hwts_share {
+	/*
+	 * The name of the process while it is started: config.name, or what has been made of it; "": putter.  Before
+	 * and after it has another: a process that only puts may be configured as a worker is, and must not be taken
+	 * for that.
+	 */
+	char name[HWTS_MEMBER_MAX + 1], putter[HWTS_MEMBER_MAX + 1];
+	bool joined;
+	bool abandons; /* shards are given whatever runs there */
+	struct hwts_renewal renewal;
+	struct hwts_shard_row *skipped; /* shards the last take found locked; control retries at again_ns */
+	size_t skipped_count;
+	int64_t again_ns;
+};
+
+int hwts_share_open(hwt_store *store); /* for a start */
+void hwts_share_close(hwt_store *store);
+void hwts_share_name(hwt_store *store, const char *name); /* config.name, or NULL; it has the other one now */
+void hwts_share_leave(hwt_store *store);
+int64_t hwts_share_incarnation(void); /* one that no other store has */
+/* With the lock. */
+void hwts_share_abandon(hwt_store *store);
+bool hwts_share_is_abandoned(const hwt_store *store);
+
+/* By control. */
+void hwts_hear_news(void *store, const struct hwts_due *due); /* in control.c */
+int hwts_share_look(hwt_store *store, int64_t *next_ns);
+int64_t hwts_share_again_ns(const hwt_store *store); /* when what was locked is to be tried again; INT64_MAX */
+void hwts_share_take_again(hwt_store *store);
+int hwts_share_join(hwt_store *store);       /* at a start; EEXIST: another process has the name, and renews */
+int hwts_share_join_again(hwt_store *store); /* after the lease was lost: it may get another name */
+void hwts_share_give(hwt_store *store);
+
+#endif

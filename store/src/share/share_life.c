@@ -1,0 +1,191 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The share of this process: what it has from start to stop, and how it joins under which name. */
+#define _GNU_SOURCE
+#include "share/share.h"
+#include "store/kind.h"
+#include "store/store.h"
+
+#include <signal.h>
+#include <stdio.h>
+#include <unistd.h>
+
+/* With the lock: what a start needs. */
+static int make_renewal(hwt_store *store, struct hwts_renewal *renewal)
+{
+	int64_t *ids;
+	size_t kinds = 0;
+
+	*renewal = (struct hwts_renewal){ .kind_count = hwts_kind_count(store) };
+	if (renewal->kind_count == 0)
+		return hwts_fail(EINVAL, "no kind is registered: a process that only puts need not start");
+	renewal->kinds = ids = hwts_alloc(renewal->kind_count * sizeof(*ids));
+	renewal->members = hwts_alloc(renewal->kind_count * sizeof(*renewal->members));
+	if (!ids || !renewal->members)
+		return ENOMEM;
+	HWTS_EACH_KIND (store, kind)
+		ids[kinds++] = kind->row.id;
+	return 0;
+}
+
+int hwts_share_open(hwt_store *store)
+{
+	int rc;
+
+	hwts_lock(store);
+	rc = make_renewal(store, &store->share->renewal);
+	hwts_unlock(store);
+	return rc;
+}
+
+void hwts_share_close(hwt_store *store)
+{
+	struct hwts_share *share = store->share;
+
+	if (share->joined && share->name[0] != '\0')
+		hwts_cut(share->name, sizeof(share->name), hwts_me(store->db), strlen(hwts_me(store->db)));
+	hwts_set_me(store->db, share->putter);
+	free((int64_t *)(uintptr_t)share->renewal.kinds); /* hwts_share_open made it */
+	free(share->renewal.members);
+	free(share->renewal.shards);
+	free(share->skipped);
+	share->skipped = NULL;
+	share->skipped_count = 0;
+	share->renewal = (struct hwts_renewal){ .kinds = NULL };
+	share->joined = share->abandons = false;
+}
+
+void hwts_share_name(hwt_store *store, const char *name)
+{
+	struct hwts_share *share = store->share;
+
+	hwts_cut(share->putter, sizeof(share->putter), hwts_me(store->db), strlen(hwts_me(store->db)));
+	if (name)
+		hwts_cut(share->name, sizeof(share->name), name, strlen(name));
+}
+
+void hwts_share_abandon(hwt_store *store)
+{
+	store->share->abandons = true;
+}
+
+bool hwts_share_is_abandoned(const hwt_store *store)
+{
+	return store->share->abandons;
+}
+
+void hwts_share_leave(hwt_store *store)
+{
+	if (store->share->joined)
+		(void)hwts_rows_leave(hwts_conn(store, HWTS_CONTROL));
+}
+
+/*
+ * An incarnation of a name says where its process is, so that others of its host see that it has died:
+ *
+ *     bits 39 to 62  the host, its boot and the namespace of the pid; 0: unknown, and the others are random
+ *     bits 17 to 38  the pid
+ *     bits 0 to 16   random
+ */
+#define PLACE_BIT 39
+#define PID_BIT 17
+
+static int64_t this_place(void)
+{
+	char place[256] = "";
+	size_t len;
+
+	if (!hwts_boot_id(place, 64))
+		return 0;
+	len = strlen(place);
+	(void)gethostname(place + len, 64);
+	len += strlen(place + len);
+	if (readlink("/proc/self/ns/pid", place + len, 64) < 0)
+		return 0;
+	return (int64_t)(hwts_mix(hwts_hash(place, strlen(place))) & 0xffffff);
+}
+
+int64_t hwts_share_incarnation(void)
+{
+	int64_t place = this_place(), pid = getpid(), random = (int64_t)(hwts_random() >> 1);
+
+	if (place == 0)
+		return random & ((INT64_C(1) << PLACE_BIT) - 1);
+	return place << PLACE_BIT | (pid & 0x3fffff) << PID_BIT | (random & 0x1ffff);
+}
+
+/* Its pid may have been given to another process since: then its lease has to end. */
+static bool is_dead(int64_t incarnation)
+{
+	int64_t place = this_place();
+
+	return place != 0 && incarnation >> PLACE_BIT == place &&
+	       kill((pid_t)(incarnation >> PID_BIT & 0x3fffff), 0) != 0 && errno == ESRCH;
+}
+
+/* As a member of a kind that is another one now it would run what is not its own. */
+static int keep_kinds(hwt_store *store)
+{
+	struct hwts_conn *conn = hwts_conn(store, HWTS_CONTROL);
+	int rc = hwts_kinds_keep(store, conn);
+
+	if (rc != 0 && !conn->broken)
+		(void)hwts_rows_leave(conn);
+	return rc;
+}
+
+static int join(hwt_store *store, int64_t dead, struct hwts_namesake *has)
+{
+	const struct hwts_renewal *renewal = &store->share->renewal;
+
+	return hwts_rows_join(hwts_conn(store, HWTS_CONTROL), renewal->kinds, renewal->kind_count, dead, has);
+}
+
+static int joined(hwt_store *store, int rc)
+{
+	if (rc == 0)
+		rc = keep_kinds(store);
+	store->share->joined = rc == 0;
+	return rc;
+}
+
+static void bear_name(hwt_store *store)
+{
+	if (store->share->name[0] != '\0')
+		hwts_set_me(store->db, store->share->name);
+}
+
+int hwts_share_join(hwt_store *store)
+{
+	struct hwts_namesake has = { 0 }, before;
+	int rc;
+
+	bear_name(store);
+	rc = join(store, 0, &has);
+	if (rc == EEXIST && is_dead(has.incarnation))
+		rc = join(store, has.incarnation, &has);
+	for (before = has; rc == EEXIST && has.incarnation == before.incarnation && has.until_us == before.until_us;) {
+		hwts_set_me(store->db, store->share->putter); /* or puts from here would not tell its holder */
+		HWTS_POINT("name in use");
+		hwts_sleep_ns((has.left_us + 1000) * 1000);
+		bear_name(store);
+		rc = join(store, 0, &has);
+	}
+	return joined(store, rc);
+}
+
+int hwts_share_join_again(hwt_store *store)
+{
+	char stem[HWTS_MEMBER_MAX - 17], name[HWTS_MEMBER_MAX + 1];
+	struct hwts_namesake has;
+	int rc = join(store, 0, &has);
+
+	if (rc == EEXIST) {
+		hwts_cut(stem, sizeof(stem), hwts_me(store->db), strlen(hwts_me(store->db)));
+		stem[strcspn(stem, "#")] = '\0';
+		hwts_warn(store, "the name %s is in use by another process: give each its own", stem);
+		(void)snprintf(name, sizeof(name), "%s#%08x", stem, (unsigned)hwts_random());
+		hwts_set_me(store->db, name);
+		rc = join(store, 0, &has);
+	}
+	return joined(store, rc);
+}

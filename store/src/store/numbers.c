@@ -1,0 +1,248 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Numbers of ids: blocks that are drawn before they are needed.
+ *
+ * Structure
+ *
+ *   Up to two ranges are in hand, and when half of a block is left the next one is drawn; each is twice as large as the
+ *   one before it, from 64 to 65,536.  A put draws on its own connection, before its transaction.
+ *
+ *   hwt_store_put_on must not draw where it puts: what the caller rolls back would be drawn again, and a stranger's
+ *   timeout would get an id that is still in somebody's hands.  It draws on a connection of the pool.  On SQLite the
+ *   caller's transaction keeps all others from writing: there the drawer draws, a thread that waits until it is over.
+ *
+ * Threads
+ *
+ *   Its lock guards all of it; it is not held during an exchange.
+ */
+#include "store/numbers.h"
+#include "store/pool.h"
+#include "store/run.h"
+#include "store/store.h"
+
+#define BLOCK_LEAST 64
+#define BLOCK_ON 1024 /* least, for a put on a connection of the caller */
+#define BLOCK_MOST 65536
+#define DRY 16 /* by how much the next block is larger once there were none */
+
+/*
+ * With the lock.  A server that was met since may give the same numbers again.  Blocks begin small again: large ones
+ * for each of many connections would use up all numbers in weeks.
+ */
+static void drop_old(hwt_store *store, unsigned connects)
+{
+	struct hwts_numbers *numbers = store->numbers;
+
+	if (numbers->connects == connects)
+		return;
+	numbers->ranges[0].left = numbers->ranges[1].left = 0;
+	numbers->block = BLOCK_LEAST;
+	numbers->connects = connects;
+}
+
+/* With the lock. */
+static bool take(hwt_store *store, struct hwts_put *put)
+{
+	struct hwts_numbers *numbers = store->numbers;
+
+	drop_old(store, hwts_pool_connects(store));
+	if (numbers->ranges[0].left == 0) {
+		numbers->ranges[0] = numbers->ranges[1];
+		numbers->ranges[1].left = 0;
+	}
+	if (numbers->ranges[0].left == 0)
+		return false;
+	numbers->ranges[0].left--;
+	put->drawn = hwts_id_of(numbers->ranges[0].next++, put->group, put->key);
+	return true;
+}
+
+/* With the lock: block is twice the last one. */
+static bool is_low(const struct hwts_numbers *numbers)
+{
+	return numbers->ranges[1].left == 0 && numbers->ranges[0].left < numbers->block / 4;
+}
+
+/* With the lock.  Of more than there is room for the fewest are never used. */
+static void keep(hwt_store *store, unsigned connects, int64_t first, int64_t count)
+{
+	struct hwts_numbers *numbers = store->numbers;
+	size_t at;
+
+	drop_old(store, connects);
+	at = numbers->ranges[0].left > 0;
+	if (count <= numbers->ranges[at].left)
+		return;
+	numbers->ranges[at].next = first;
+	numbers->ranges[at].left = count;
+}
+
+/* At least n. */
+static int draw(hwt_store *store, struct hwts_conn *conn, int64_t n, bool hasty)
+{
+	struct hwts_numbers *numbers = store->numbers;
+	int64_t first, count;
+	unsigned connects;
+	int rc;
+
+	pthread_mutex_lock(&numbers->lock);
+	count = HWTS_MAX(n, numbers->block) | 1; /* odd: else many short processes would meet in few buckets */
+	connects = hwts_pool_connects(store);
+	pthread_mutex_unlock(&numbers->lock);
+	rc = hwts_rows_draw(conn, count, hasty, &first);
+	if (rc != 0)
+		return rc;
+	HWTS_POINT("drawn");
+	pthread_mutex_lock(&numbers->lock);
+	numbers->block = HWTS_MIN(2 * numbers->block, BLOCK_MOST);
+	if (connects == hwts_pool_connects(store))
+		keep(store, connects, first, count);
+	pthread_mutex_unlock(&numbers->lock);
+	return 0;
+}
+
+/* Unless another thread does; the put of this one has its number. */
+static void draw_ahead(hwt_store *store, struct hwts_conn *conn)
+{
+	struct hwts_numbers *numbers = store->numbers;
+	bool draws;
+
+	pthread_mutex_lock(&numbers->lock);
+	draws = is_low(numbers) && !numbers->drawing;
+	numbers->drawing |= draws;
+	pthread_mutex_unlock(&numbers->lock);
+	if (!draws)
+		return;
+	(void)draw(store, conn, 0, true);
+	pthread_mutex_lock(&numbers->lock);
+	numbers->drawing = false;
+	pthread_mutex_unlock(&numbers->lock);
+}
+
+int hwts_numbers_give(hwt_store *store, struct hwts_conn *conn, struct hwts_put *puts, size_t n)
+{
+	struct hwts_numbers *numbers = store->numbers;
+	int rc = 0;
+
+	for (size_t i = 0; i < n && rc == 0;) {
+		pthread_mutex_lock(&numbers->lock);
+		while (i < n && take(store, &puts[i]))
+			i++;
+		pthread_mutex_unlock(&numbers->lock);
+		if (i < n)
+			rc = draw(store, conn, (int64_t)(n - i), false);
+	}
+	if (rc == 0)
+		draw_ahead(store, conn);
+	return rc;
+}
+
+/*
+ * Numbers for puts on a connection of the caller
+ */
+
+static void *drawer(void *arg)
+{
+	hwt_store *store = arg;
+	struct hwts_numbers *numbers = store->numbers;
+	struct hwts_conn *conn;
+	int rc;
+
+	pthread_mutex_lock(&numbers->lock);
+	while (!numbers->halt) {
+		if (!is_low(numbers)) {
+			hwts_wait_ns(&numbers->wanted, &numbers->lock, HWT_S(60));
+			continue;
+		}
+		pthread_mutex_unlock(&numbers->lock);
+		rc = hwts_pool_get(store, &conn);
+		if (rc == 0)
+			rc = hwts_pool_put(store, conn, draw(store, conn, 0, true));
+		pthread_mutex_lock(&numbers->lock);
+		if (rc != 0 && rc != EAGAIN && !numbers->halt)
+			hwts_wait_ns(&numbers->wanted, &numbers->lock, HWT_S(1));
+	}
+	pthread_mutex_unlock(&numbers->lock);
+	return NULL;
+}
+
+/* With the lock.  Without the thread there may be none the next time, which the caller is told. */
+static void call_drawer(hwt_store *store)
+{
+	struct hwts_numbers *numbers = store->numbers;
+
+	if (!numbers->has_drawer)
+		numbers->has_drawer = hwts_thread(&numbers->drawer, drawer, store) == 0;
+	pthread_cond_signal(&numbers->wanted);
+}
+
+static int give_in_hand(hwt_store *store, struct hwts_put *put)
+{
+	struct hwts_numbers *numbers = store->numbers;
+	bool had;
+
+	pthread_mutex_lock(&numbers->lock);
+	had = take(store, put);
+	if (!had)
+		numbers->block = HWTS_MIN(DRY * numbers->block, BLOCK_MOST);
+	pthread_mutex_unlock(&numbers->lock);
+	return had ? 0
+		   : hwts_fail(EAGAIN, "no ids are in hand, and the transaction of this connection keeps the store from"
+				       " drawing more: end it, and try again");
+}
+
+int hwts_numbers_give_on(hwt_store *store, void *connection, struct hwts_put *put)
+{
+	struct hwts_numbers *numbers = store->numbers;
+	struct hwts_conn *conn;
+	int rc;
+
+	pthread_mutex_lock(&numbers->lock);
+	numbers->block = HWTS_MAX(numbers->block, BLOCK_ON);
+	pthread_mutex_unlock(&numbers->lock);
+	if (hwts_holds_lock(store) || store->engine->blocks(connection))
+		return give_in_hand(store, put);
+	rc = hwts_pool_get(store, &conn);
+	return rc ? rc : hwts_pool_put(store, conn, hwts_numbers_give(store, conn, put, 1));
+}
+
+/* Behind the put: in a transaction that had only read, it could no more write if the drawer came first. */
+void hwts_numbers_refill(hwt_store *store)
+{
+	struct hwts_numbers *numbers = store->numbers;
+
+	pthread_mutex_lock(&numbers->lock);
+	if (!store->engine->locks_rows && is_low(numbers))
+		call_drawer(store);
+	pthread_mutex_unlock(&numbers->lock);
+}
+
+/*
+ * Life
+ */
+
+void hwts_numbers_init(struct hwts_numbers *numbers)
+{
+	pthread_mutex_init(&numbers->lock, NULL);
+	hwts_cond_init(&numbers->wanted);
+}
+
+void hwts_numbers_open(hwt_store *store, struct hwts_conn *conn)
+{
+	store->numbers->block = BLOCK_LEAST;
+	(void)draw(store, conn, 0, true); /* else the first put draws */
+}
+
+void hwts_numbers_close(hwt_store *store)
+{
+	struct hwts_numbers *numbers = store->numbers;
+
+	pthread_mutex_lock(&numbers->lock);
+	numbers->halt = true;
+	pthread_cond_signal(&numbers->wanted);
+	pthread_mutex_unlock(&numbers->lock);
+	if (numbers->has_drawer)
+		pthread_join(numbers->drawer, NULL);
+	pthread_mutex_destroy(&numbers->lock);
+	pthread_cond_destroy(&numbers->wanted);
+}

@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Numbers of ids that are drawn and not used; numbers.c. */
+#ifndef HWTS_NUMBERS_H
+#define HWTS_NUMBERS_H
+
+#include "rows/engine.h"
+
+struct hwts_numbers {
+	pthread_mutex_t lock;
+	pthread_cond_t wanted;
+	struct {
+		int64_t next, left;
+	} ranges[2];       /* the first is used up before the second */
+	int64_t block;     /* how many are drawn the next time */
+	unsigned connects; /* of the pool, when they were drawn */
+	bool drawing, has_drawer, halt;
+	pthread_t drawer;
+};
+
+void hwts_numbers_init(struct hwts_numbers *numbers);
+void hwts_numbers_open(hwt_store *store, struct hwts_conn *conn);
+void hwts_numbers_close(hwt_store *store);
+int hwts_numbers_give(hwt_store *store, struct hwts_conn *conn, struct hwts_put *puts, size_t n);
+int hwts_numbers_give_on(hwt_store *store, void *connection, struct hwts_put *put); /* EAGAIN: none are in hand */
+void hwts_numbers_refill(hwt_store *store);                                         /* after that put */
+
+#endif

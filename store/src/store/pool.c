@@ -1,0 +1,218 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Connections for the calls of users: as many as calls are under way, up to a limit, of which some are kept.  Beyond it
+ * calls wait for one another.  A call has one connection at a time, so each that has one comes to its end.
+ *
+ * A server may lose its last commits when it crashes or is replaced, and then it answers on new connections alone.  So
+ * what this process knows without asking is looked at, or drawn, again with each new one: kinds, and ids.
+ */
+#include "store/asks.h"
+#include "store/kind.h"
+#include "store/pool.h"
+#include "store/store.h"
+
+#define KEEP 16
+#define MOST 64
+#define MOST_WAIT_NS HWT_S(10) /* then one more is made, should the others wait for this very call */
+
+/* With the number of a kind given to another one its puts would run as that kind, and its tasks what others put. */
+static int check_kinds(hwt_store *store, struct hwts_conn *conn)
+{
+	const struct hwts_kind *kind;
+	char is[33];
+	int32_t none;
+	int rc = hwts_rows_store(conn, NULL, is, &none);
+
+	if (rc == 0 && strcmp(is, store->db->store) != 0)
+		rc = hwts_fail(EIO, "another store has taken the place of this one: restart this process");
+	hwts_lock(store);
+	kind = hwts_kind_after(store, NULL);
+	hwts_unlock(store);
+	while (kind && rc == 0) {
+		struct hwts_kind_row row;
+
+		rc = hwts_rows_kind(conn, kind->name, NULL, &row);
+		if (rc == ENOENT || (rc == 0 && row.id != kind->row.id))
+			rc = hwts_fail(EIO,
+				       "kind %s is not in the database any more, which has lost the commit that made"
+				       " it: restart this process",
+				       kind->name);
+		hwts_lock(store);
+		kind = hwts_kind_after(store, kind);
+		hwts_unlock(store);
+	}
+	return rc;
+}
+
+void hwts_pool_init(struct hwts_pool *pool)
+{
+	pthread_mutex_init(&pool->lock, NULL);
+	hwts_cond_init(&pool->freed);
+}
+
+int hwts_connect(hwt_store *store, enum hwts_role role, struct hwts_conn **out)
+{
+	int rc = store->engine->connect(store->db, role, out);
+
+	/* A begin and an end ask for the owner of the shard, which control renews. */
+	if (rc != 0 || (role != HWTS_CALL && role != HWTS_CONTROL))
+		return rc;
+	rc = check_kinds(store, *out);
+	if (rc != 0) {
+		store->engine->disconnect(*out);
+		*out = NULL;
+		return rc;
+	}
+	pthread_mutex_lock(&store->pool->lock);
+	store->pool->connects += store->engine->locks_rows; /* SQLite's file loses nothing that was committed */
+	pthread_mutex_unlock(&store->pool->lock);
+	return 0;
+}
+
+/* Until this call may have a connection, which it then counts for. */
+static void wait_for_turn(hwt_store *store)
+{
+	int64_t until_ns = hwt_now() + MOST_WAIT_NS;
+
+	pthread_mutex_lock(&store->pool->lock);
+	while (store->pool->used_count >= MOST && hwt_now() < until_ns) {
+		HWTS_POINT("pool is full");
+		hwts_wait_ns(&store->pool->freed, &store->pool->lock, until_ns - hwt_now());
+	}
+	store->pool->used_count++;
+	pthread_mutex_unlock(&store->pool->lock);
+}
+
+static void end_turn(hwt_store *store)
+{
+	pthread_mutex_lock(&store->pool->lock);
+	store->pool->used_count -= store->pool->used_count > 0; /* the first one was made by hwt_store_open */
+	pthread_cond_signal(&store->pool->freed);
+	pthread_mutex_unlock(&store->pool->lock);
+}
+
+static int get(hwt_store *store, struct hwts_conn **out)
+{
+	struct hwts_conn *conn;
+
+	do {
+		pthread_mutex_lock(&store->pool->lock);
+		conn = store->pool->idle;
+		if (conn) {
+			store->pool->idle = conn->next;
+			store->pool->idle_count--;
+		}
+		pthread_mutex_unlock(&store->pool->lock);
+		if (!conn)
+			return hwts_connect(store, HWTS_CALL, out);
+		/* The server may have closed it meanwhile, which must not spoil a call. */
+		if (store->engine->alive(conn)) {
+			*out = conn;
+			return 0;
+		}
+		store->engine->disconnect(conn);
+	} while (true);
+}
+
+int hwts_pool_get(hwt_store *store, struct hwts_conn **out)
+{
+	int rc;
+
+	wait_for_turn(store);
+	rc = get(store, out);
+	if (rc != 0)
+		end_turn(store);
+	return rc;
+}
+
+int hwts_pool_put(hwt_store *store, struct hwts_conn *conn, int rc)
+{
+	bool kept = false;
+
+	if (!conn->broken) {
+		pthread_mutex_lock(&store->pool->lock);
+		kept = store->pool->idle_count < KEEP;
+		if (kept) {
+			conn->next = store->pool->idle;
+			store->pool->idle = conn;
+			store->pool->idle_count++;
+		}
+		pthread_mutex_unlock(&store->pool->lock);
+	}
+	if (!kept)
+		store->engine->disconnect(conn);
+	end_turn(store);
+	return rc;
+}
+
+void hwts_pool_close(hwt_store *store)
+{
+	for (struct hwts_conn *next; store->pool->idle; store->pool->idle = next) {
+		next = store->pool->idle->next;
+		store->engine->disconnect(store->pool->idle);
+	}
+	pthread_mutex_destroy(&store->pool->lock);
+	pthread_cond_destroy(&store->pool->freed);
+}
+
+unsigned hwts_pool_connects(hwt_store *store)
+{
+	unsigned connects;
+
+	pthread_mutex_lock(&store->pool->lock);
+	connects = store->pool->connects;
+	pthread_mutex_unlock(&store->pool->lock);
+	return connects;
+}
+
+/*
+ * Connecting again
+ */
+
+/* Where connections can be made and nothing else, threads that called each other for that would never rest. */
+void hwts_works(hwt_store *store, unsigned *failures)
+{
+	bool calls = *failures > 2;
+
+	*failures = 0;
+	if (!calls)
+		return;
+	hwts_lock(store);
+	hwts_stir(store);
+	hwts_unlock(store);
+	hwts_poke(store);
+}
+
+/* That a server has lost a kind is found when it is back, long after the first failure: told once, by control. */
+static bool tells_error(hwt_store *store, enum hwts_role role, int rc)
+{
+	bool tells = role == HWTS_CONTROL && rc == EIO && !store->pool->told_error;
+
+	if (tells)
+		store->pool->told_error = true;
+	return tells;
+}
+
+int hwts_connect_role(hwt_store *store, enum hwts_role role, unsigned *failures)
+{
+	struct hwts_conn **conn = hwts_conn_of(store, role);
+
+	return *conn && !(*conn)->broken ? 0 : hwts_reconnect(store, conn, role, failures);
+}
+
+int hwts_reconnect(hwt_store *store, struct hwts_conn **conn, enum hwts_role role, unsigned *failures)
+{
+	int rc;
+
+	if (*conn) {
+		store->engine->disconnect(*conn);
+		*conn = NULL;
+		HWTS_TALLY_ALONE(store, reconnects, 1);
+	}
+	rc = hwts_connect(store, role, conn);
+	if (rc == 0 && *failures > 0)
+		hwts_warn(store, "connected again");
+	else if (rc != 0 && (*failures == 0 || tells_error(store, role, rc)))
+		hwts_warn(store, "no connection: %s", hwts_fail_text());
+	return rc;
+}

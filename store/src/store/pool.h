@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Connections of callers; pool.c. */
+#ifndef HWTS_POOL_H
+#define HWTS_POOL_H
+
+#include "rows/engine.h"
+
+struct hwts_pool {
+	pthread_mutex_t lock;
+	pthread_cond_t freed;
+	struct hwts_conn *idle;
+	unsigned idle_count, used_count;
+	unsigned connects; /* counts new connections to a server: numbers drawn before may be drawn again */
+	bool told_error;   /* control's: it has warned of an EIO */
+};
+
+int hwts_connect(hwt_store *store, enum hwts_role role, struct hwts_conn **conn);
+/* failures: since an exchange succeeded; that a connection was made is no success. */
+int hwts_connect_role(hwt_store *store, enum hwts_role role, unsigned *failures); /* if its connection is of no use */
+int hwts_reconnect(hwt_store *store, struct hwts_conn **conn, enum hwts_role role, unsigned *failures);
+/* After an exchange.  After failures the database is back: the other threads try at once, too.  Without the lock. */
+void hwts_works(hwt_store *store, unsigned *failures);
+int hwts_pool_get(hwt_store *store, struct hwts_conn **conn);
+int hwts_pool_put(hwt_store *store, struct hwts_conn *conn, int rc); /* returns rc */
+void hwts_pool_init(struct hwts_pool *pool);
+void hwts_pool_close(hwt_store *store);
+unsigned hwts_pool_connects(hwt_store *store);
+
+#endif

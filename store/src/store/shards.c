@@ -1,0 +1,119 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The shards of the registered kinds. */
+#include "store/asks.h"
+#include "store/shards.h"
+#include "store/store.h"
+
+struct hwts_shard *hwts_shard(hwt_store *store, int32_t shard, struct hwts_kind **out)
+{
+	HWTS_EACH_KIND (store, kind) {
+		uint32_t number = (uint32_t)(shard % HWTS_SHARDS_MAX);
+
+		if (kind->row.id != shard / HWTS_SHARDS_MAX || shard < 0)
+			continue;
+		if (out)
+			*out = kind;
+		return number < kind->row.shards ? &kind->shards[number] : NULL;
+	}
+	return NULL;
+}
+
+bool hwts_holds(hwt_store *store, int32_t id, int64_t epoch)
+{
+	const struct hwts_shard *shard = hwts_shard(store, id, NULL);
+
+	return shard && shard->held && shard->epoch == epoch;
+}
+
+bool hwts_keeps(hwt_store *store, int32_t id)
+{
+	const struct hwts_shard *shard = hwts_shard(store, id, NULL);
+
+	return shard && shard->held && !shard->giving;
+}
+
+void hwts_active(hwt_store *store, struct hwts_shard *shard)
+{
+	store->shards->active++;
+	shard->active++;
+}
+
+void hwts_inactive(hwt_store *store, struct hwts_shard *shard)
+{
+	store->shards->active--;
+	if (--shard->active == 0 && shard->giving)
+		hwts_poke(store);
+}
+
+void hwts_read_again(struct hwts_shard *shard)
+{
+	shard->unread = shard->loading = true;
+	shard->mark_due_us = shard->swept_due_us = INT64_MIN;
+	shard->mark_id = 0;
+}
+
+void hwts_hold(hwt_store *store, const struct hwts_shard_row *taken)
+{
+	struct hwts_kind *kind;
+	struct hwts_shard *shard = hwts_shard(store, taken->shard, &kind);
+
+	store->shards->held += !shard->held;
+	shard->held = true;
+	shard->epoch = taken->epoch;
+	hwts_read_again(shard);
+	shard->rules = taken->rules;
+	shard->unruled = taken->rules > 0 ? HWTS_NEW : HWTS_RULED;
+	shard->runs_known = false;
+	hwts_turns_taken(&kind->turns, (uint32_t)(shard - kind->shards), taken->empty, hwt_now());
+}
+
+void hwts_stall(hwt_store *store, struct hwts_kind *kind)
+{
+	bool was = kind->turns.stalled;
+
+	kind->turns.stalled = false;
+	for (uint32_t i = 0; i < kind->row.shards; i++)
+		kind->turns.stalled |= kind->shards[i].held && kind->shards[i].unruled == HWTS_CHANGED;
+	if (was && !kind->turns.stalled)
+		hwts_wake(store, HWTS_BEGIN);
+}
+
+void hwts_lose(hwt_store *store, struct hwts_shard *shard)
+{
+	struct hwts_kind *kind = NULL;
+
+	(void)hwts_shard(store, shard->id, &kind);
+	store->shards->held -= shard->held;
+	shard->held = shard->giving = false;
+	if (!kind)
+		return;
+	hwts_turns_drop_rests(&kind->turns, shard->id, hwt_now());
+	hwts_wake(store, HWTS_BEGIN); /* others may have waited for them */
+	if (shard->unruled == HWTS_CHANGED)
+		hwts_stall(store, kind); /* nobody reads the rules of a shard that is lost */
+}
+
+void hwts_shards_give(hwt_store *store)
+{
+	HWTS_EACH_SHARD (store, kind, shard)
+		shard->giving = shard->held;
+}
+
+void hwts_shards_reset(hwt_store *store)
+{
+	HWTS_EACH_SHARD (store, kind, shard) {
+		*shard = (struct hwts_shard){ .id = shard->id };
+		kind->turns.stalled = false;
+	}
+	store->shards->held = 0;
+}
+
+unsigned hwts_shards_active(const hwt_store *store)
+{
+	return store->shards->active;
+}
+
+unsigned hwts_shards_held(const hwt_store *store)
+{
+	return store->shards->held;
+}

@@ -1,0 +1,147 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* What is due in the window, and whose turn it is; what is begun. */
+#include "store/clock.h"
+#include "store/shards.h"
+#include "store/store.h"
+#include "window/window.h"
+
+size_t hwts_window_count(const hwt_store *store)
+{
+	return store->window->count;
+}
+
+/* Takes half a percent of the time at most, however often statistics are asked for. */
+static void find_oldest(hwt_store *store)
+{
+	int64_t start_ns = hwt_now();
+
+	HWTS_EACH_KIND (store, kind)
+		kind->oldest_us = HWTS_NEVER;
+	for (struct hwts_slab *slab = store->window->slabs; slab; slab = slab->next)
+		for (struct hwts_entry *entry = slab->entries; entry < slab->entries + HWTS_SLAB_ENTRIES; entry++)
+			if (entry->state == HWTS_IS_DUE)
+				entry->kind->oldest_us = HWTS_MIN(entry->kind->oldest_us, entry->turn.due_us);
+	store->window->look_ns = hwt_now() + (hwt_now() - start_ns) * 200;
+}
+
+int64_t hwts_window_oldest_us(hwt_store *store, const struct hwts_kind *kind)
+{
+	if (kind->turns.queued == 0)
+		return HWTS_NEVER;
+	if (kind->oldest_us == HWTS_NEVER || hwt_now() >= store->window->look_ns)
+		find_oldest(store);
+	return kind->oldest_us;
+}
+
+bool hwts_window_waits(const hwt_store *store)
+{
+	HWTS_EACH_KIND (store, kind)
+		if (hwts_turns_ready(&kind->turns))
+			return true;
+	return false;
+}
+
+static struct hwts_entry *entry_of(struct hwts_turn *turn)
+{
+	return turn ? (struct hwts_entry *)((char *)turn - offsetof(struct hwts_entry, turn)) : NULL;
+}
+
+static struct hwts_entry *peek(struct hwts_kind *kind, int64_t now_ns)
+{
+	return entry_of(hwts_turns_peek(&kind->turns, now_ns));
+}
+
+struct hwts_entry *hwts_window_peek(struct hwts_kind *kind)
+{
+	const struct hwts_turns *turns = &kind->turns;
+
+	return turns->first || turns->waiting > 0 ? peek(kind, hwt_now()) : NULL;
+}
+
+/* Of those whose shard is held and is not about to be given away. */
+struct hwts_entry *hwts_window_pop(hwt_store *store, struct hwts_kind *kind, bool thread)
+{
+	int64_t now_ns = hwt_now();
+	struct hwts_entry *entry;
+
+	if (kind->turns.rests)
+		kind->turns.now_us = hwts_clock_db_us(store);
+	while ((entry = peek(kind, now_ns)) != NULL) {
+		struct hwts_shard *shard = hwts_shard(store, entry->shard, NULL);
+		bool held = shard && shard->held;
+
+		if (held && !shard->giving && entry->last && !thread)
+			return NULL;
+		/* What the database may refuse once more must not hold up the others of its group. */
+		(void)hwts_turns_take(&kind->turns, now_ns, entry->aside);
+		hwts_window_want_rest(store, kind, entry->turn.group);
+		if (held && !shard->giving)
+			return entry;
+		if (!entry->unsure && !entry->runs)
+			hwts_turns_done(&kind->turns, &entry->turn);
+		if (held) /* in a moment it is given, or is not giving any more */
+			hwts_window_not_begun(entry, entry->turn.due_us, entry->unsure);
+		else
+			hwts_window_erase(entry);
+	}
+	return NULL;
+}
+
+/*
+ * What is begun
+ */
+
+void hwts_window_between(hwt_store *store, int64_t id)
+{
+	struct hwts_entry *entry = hwts_window_find(store, id);
+
+	if (entry)
+		entry->between = true;
+}
+
+struct hwts_kind *hwts_window_begun(hwt_store *store, int64_t id, bool *between)
+{
+	const struct hwts_entry *entry = hwts_window_find(store, id);
+
+	*between = entry && entry->between;
+	return entry && entry->state == HWTS_BEGUN ? entry->kind : NULL;
+}
+
+uint64_t hwts_window_begin(hwt_store *store, int64_t id)
+{
+	const struct hwts_entry *entry = hwts_window_find(store, id);
+
+	return !entry ? 0 : entry->state == HWTS_BEGUN ? HWTS_IS_BEGUN : entry->begin;
+}
+
+struct hwts_kind *hwts_window_changed(hwt_store *store, int64_t id)
+{
+	struct hwts_entry *entry = hwts_window_find(store, id);
+
+	if (!entry || entry->state != HWTS_BEGUN)
+		return NULL;
+	entry->changed = true;
+	return entry->kind;
+}
+
+int32_t hwts_window_again(struct hwts_entry *entry)
+{
+	entry->unsure = true;
+	hwts_window_due(entry);
+	return entry->shard;
+}
+
+void hwts_window_forget(hwt_store *store, int64_t id)
+{
+	struct hwts_entry *entry = hwts_window_find(store, id);
+
+	if (entry && entry->state == HWTS_ARMED)
+		hwts_window_erase(entry);
+}
+
+bool hwts_window_may_start(hwt_store *store, int64_t id)
+{
+	struct hwts_entry *entry = hwts_window_find(store, id);
+
+	return !entry || hwts_turns_start(&entry->kind->turns, &entry->turn, hwt_now());
+}

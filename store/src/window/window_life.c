@@ -1,0 +1,108 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The life of the window, and of what waits in it. */
+#include "store/shards.h"
+#include "store/store.h"
+#include "window/window.h"
+
+#define FIRST_BUCKETS 1024
+#define SLABS_AT_ONCE 16 /* are looked through with the lock */
+
+int hwts_window_open(hwt_store *store)
+{
+	hwt_config config = HWT_CONFIG_INIT;
+	hwt_timer *timer = NULL;
+	int rc;
+
+	config.tick_duration_ns = store->config.tick_ns;
+	config.ticks_per_wheel = 8192;
+	config.thread_name = "hwt-store";
+	config.warn = NULL;
+	store->window->buckets = hwts_alloc(FIRST_BUCKETS * sizeof(*store->window->buckets));
+	if (!store->window->buckets)
+		return ENOMEM;
+	store->window->bucket_count = FIRST_BUCKETS;
+	rc = hwt_timer_create(&timer, &config);
+	if (rc == 0)
+		rc = hwt_timer_start(timer);
+	if (rc != 0) {
+		(void)hwts_fail_errno(rc, "the timer");
+		if (timer)
+			(void)hwt_timer_destroy(timer);
+		hwts_window_close(store);
+		return rc;
+	}
+	hwts_lock(store);
+	store->window->timer = timer;
+	hwts_unlock(store);
+	return 0;
+}
+
+void hwts_window_close(hwt_store *store)
+{
+	struct hwts_window window;
+
+	hwts_lock(store);
+	window = *store->window;
+	store->window->timer = NULL; /* from here on nothing is armed */
+	hwts_unlock(store);
+	if (window.timer)
+		(void)hwt_timer_destroy(window.timer); /* its task may be waiting for the lock */
+	hwts_lock(store);
+	*store->window = (struct hwts_window){ .timer = NULL };
+	HWTS_EACH_KIND (store, kind) {
+		hwts_turns_clear(&kind->turns);
+		kind->entries = 0;
+	}
+	hwts_unlock(store);
+	for (struct hwts_slab *slab = window.slabs, *next; slab; slab = next) {
+		next = slab->next;
+		free(slab);
+	}
+	free(window.buckets);
+}
+
+/* With the lock. */
+static void drop_lost(hwt_store *store, struct hwts_slab *slab)
+{
+	for (size_t i = 0; i < HWTS_SLAB_ENTRIES; i++) {
+		struct hwts_entry *entry = &slab->entries[i];
+		const struct hwts_shard *shard;
+
+		if (entry->state != HWTS_ARMED)
+			continue;
+		shard = hwts_shard(store, entry->shard, NULL);
+		if (!shard || !shard->held)
+			hwts_window_erase(entry);
+	}
+}
+
+/*
+ * What is DUE the beginner erases; what is BEGUN stays until its end is committed.  All shards at once, and others get
+ * the lock in between: a slab stays where it is, and what comes is of shards that are held.
+ */
+void hwts_window_drop_lost(hwt_store *store)
+{
+	struct hwts_slab *slab;
+
+	hwts_lock(store);
+	slab = store->window->slabs;
+	hwts_unlock(store);
+	while (slab) {
+		hwts_lock(store);
+		for (unsigned i = 0; i < SLABS_AT_ONCE && slab; i++, slab = slab->next)
+			drop_lost(store, slab);
+		hwts_unlock(store);
+	}
+	HWTS_POINT("dropped");
+}
+
+void hwts_window_empty(hwt_store *store, const struct hwts_kind *kind)
+{
+	for (struct hwts_slab *slab = store->window->slabs; slab; slab = slab->next)
+		for (size_t i = 0; i < HWTS_SLAB_ENTRIES; i++) {
+			struct hwts_entry *entry = &slab->entries[i];
+
+			if (entry->state == HWTS_ARMED && entry->kind == kind && !entry->aside && !entry->turn.counted)
+				hwts_window_erase(entry);
+		}
+}
