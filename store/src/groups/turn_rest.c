@@ -5,8 +5,8 @@
  * A rest that is being read has two places.  What lies beyond asked is on its way; what is passed over meanwhile may
  * have come too late for that reading, so from notes it for the next one.
  */
+#include "base/due.h"
 #include "groups/turns.h"
-#include "rows/engine.h"
 
 #include <stdlib.h>
 

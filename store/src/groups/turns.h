@@ -48,7 +48,7 @@
 
 #define HWTS_TURN_SLOTS 256 /* of the wheel */
 
-struct hwts_due; /* engine.h */
+struct hwts_due; /* due.h */
 
 /* Where a row lies: due_us HWTS_NEVER is nowhere. */
 struct hwts_place {

@@ -44,7 +44,7 @@
 #ifndef HWTS_ENGINE_H
 #define HWTS_ENGINE_H
 
-#include "base/common.h"
+#include "base/due.h"
 
 #include <stdatomic.h>
 
@@ -138,26 +138,6 @@ struct hwts_put {
 	bool runs;        /* it has replaced one that runs: due_us is that of the run */
 	int64_t due_us;
 	int32_t shard;
-};
-
-/* What a look found. */
-enum hwts_part {
-	HWTS_AHEAD = 1, /* beyond the mark */
-	HWTS_LATE,      /* it became visible before the mark */
-	HWTS_OVERDUE,
-	HWTS_RUNS /* overdue, and it runs under the epoch held, says the database */
-};
-
-/* A row of the window: from a look-ahead, from news, from a put. */
-struct hwts_due {
-	int64_t id, due_us;
-	int32_t shard;
-	uint32_t len; /* of its data */
-	enum hwts_part part;
-	int64_t epoch; /* it runs under this one; 0: it is pending */
-	int8_t priority;
-	uint8_t group_len; /* 0: it has no group */
-	char group[HWTS_KEY_MAX];
 };
 
 /* How a run ends. */
