@@ -12,6 +12,7 @@
 #include "store/ability.h"
 #include "store/asks.h"
 #include "store/clock.h"
+#include "store/ends.h"
 #include "store/group.h"
 #include "store/kind.h"
 #include "store/numbers.h"

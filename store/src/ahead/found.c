@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* What a look has found goes into the window, and the marks move.  With the lock. */
 #include "ahead/ahead.h"
-#include "runs/ender.h"
+#include "store/ends.h"
 #include "store/shards.h"
 #include "store/store.h"
 #include "window/window.h"

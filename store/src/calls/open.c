@@ -4,7 +4,6 @@
  */
 #define _GNU_SOURCE
 #include "ahead/ahead.h"
-#include "runs/ender.h"
 #include "runs/pulled.h"
 #include "runs/queue.h"
 #include "runs/ready.h"
@@ -12,6 +11,7 @@
 #include "store/ability.h"
 #include "store/asks.h"
 #include "store/clock.h"
+#include "store/ends.h"
 #include "store/group.h"
 #include "store/kind.h"
 #include "store/numbers.h"

@@ -3,7 +3,6 @@
  * Starting and stopping: the threads of a store, and what they need.
  */
 #include "ahead/ahead.h"
-#include "runs/ender.h"
 #include "runs/pulled.h"
 #include "runs/queue.h"
 #include "runs/ready.h"
@@ -11,6 +10,7 @@
 #include "store/ability.h"
 #include "store/asks.h"
 #include "store/clock.h"
+#include "store/ends.h"
 #include "store/pool.h"
 #include "store/run.h"
 #include "store/shards.h"

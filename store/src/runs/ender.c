@@ -9,6 +9,7 @@
 #include "runs/ender.h"
 #include "store/ability.h"
 #include "store/clock.h"
+#include "store/ends.h"
 #include "store/pool.h"
 #include "store/shards.h"
 #include "store/store.h"
@@ -17,28 +18,6 @@
 #include <stdio.h>
 
 #define LOCKED_NS HWT_MS(20) /* a row that another transaction has locked is tried again after this */
-
-/* With the lock. */
-static void put_behind(hwt_store *store, struct hwts_row *row)
-{
-	row->next = NULL;
-	*store->ends->end = row;
-	store->ends->end = &row->next;
-}
-
-/*
- * With the lock.  At most once: if the server forgot the end, the row would look like one whose begin was not answered,
- * and the run that has been would be begun once more: by what is in the window of it, be it the next run, or what a
- * look brought that read it before it began.
- */
-void hwts_end(hwt_store *store, struct hwts_row *row)
-{
-	row->synced = row->kind->row.mode == HWT_STORE_AT_MOST_ONCE;
-	row->ending = true;
-	hwts_shard(store, row->shard, NULL)->ending++;
-	put_behind(store, row);
-	hwts_wake(store, HWTS_END);
-}
 
 static bool has_failed(const struct hwts_row *row)
 {
@@ -97,20 +76,6 @@ struct ender {
 	struct hwts_row *aside; /* each with again_ns */
 	unsigned failures;
 };
-
-/* With the lock: up to a batch of ends. */
-static struct hwts_row *take_ends(hwt_store *store)
-{
-	struct hwts_row *rows = store->ends->first, *last = rows;
-
-	for (unsigned i = 1; i < store->config.batch && last->next; i++)
-		last = last->next;
-	store->ends->first = last->next;
-	if (!store->ends->first)
-		store->ends->end = &store->ends->first;
-	last->next = NULL;
-	return rows;
-}
 
 /* The store is being stopped and its lease is over: other processes run these rows again. */
 static bool is_pointless(hwt_store *store)
@@ -223,7 +188,7 @@ static void try_again(struct ender *ender, int64_t *next_ns)
 		}
 		*link = row->next;
 		row->aside = false;
-		put_behind(store, row);
+		hwts_ends_put(store, row);
 	}
 }
 
@@ -236,7 +201,7 @@ static void settle(struct ender *ender, struct hwts_row *row)
 
 	if (!row->hit && !row->locked && !row->marked && !row->aside && !pointless) {
 		row->marked = true;
-		put_behind(store, row);
+		hwts_ends_put(store, row);
 		return;
 	}
 	if (row->locked && !row->aside) {
@@ -251,18 +216,6 @@ static void settle(struct ender *ender, struct hwts_row *row)
 		tell(store, row, EIO);
 	row->next = ender->aside;
 	ender->aside = row;
-}
-
-void hwts_ends_lend(hwt_store *store, int n)
-{
-	store->ends->lent += (unsigned)n;
-	if (n < 0)
-		hwts_wake(store, HWTS_END);
-}
-
-void hwts_ends_until(hwt_store *store, int64_t until_ns)
-{
-	store->ends->until_ns = until_ns;
 }
 
 void *hwts_ender(void *arg)
@@ -283,7 +236,7 @@ void *hwts_ender(void *arg)
 				hwts_wait(store, HWTS_END);
 			continue;
 		}
-		struct hwts_row *rows = take_ends(store);
+		struct hwts_row *rows = hwts_ends_take(store);
 
 		hwts_unlock(store);
 		commit(&ender, rows);

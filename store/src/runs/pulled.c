@@ -19,6 +19,7 @@
 #include "runs/queue.h"
 #include "runs/ready.h"
 #include "store/clock.h"
+#include "store/ends.h"
 #include "store/run.h"
 #include "store/shards.h"
 #include "store/store.h"

@@ -8,6 +8,7 @@
 #include "runs/ender.h"
 #include "runs/queue.h"
 #include "runs/ready.h"
+#include "store/ends.h"
 #include "store/shards.h"
 #include "store/store.h"
 #include "window/window.h"

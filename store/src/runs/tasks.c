@@ -13,6 +13,7 @@
 #include "runs/queue.h"
 #include "store/ability.h"
 #include "store/clock.h"
+#include "store/ends.h"
 #include "store/pool.h"
 #include "store/run.h"
 #include "store/shards.h"

@@ -81,7 +81,7 @@ struct hwt_store {
 	struct hwts_runs *runs;     /* queue.c */
 	struct hwts_ready *ready;
 	struct hwts_pulled *pulled;
-	struct hwts_ends *ends;       /* ender.c */
+	struct hwts_ends *ends;       /* ends.c, ender.c */
 	struct hwts_reading *reading; /* ahead.c, found.c */
 	struct hwts_tally *tally;     /* stats.c */
 };

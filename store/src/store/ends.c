@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The list of runs that have ended, until the ender has the database commit them. */
+#include "store/ends.h"
+#include "store/shards.h"
+#include "store/store.h"
+
+void hwts_ends_put(hwt_store *store, struct hwts_row *row)
+{
+	row->next = NULL;
+	*store->ends->end = row;
+	store->ends->end = &row->next;
+}
+
+/*
+ * The end of an at-most-once run is flushed.  If the server forgot that end, the row would look like one whose begin
+ * was not answered, and the run would be begun once more: by the row's entry in the window, which is the next run, or
+ * comes from a look that read the row before it began.
+ */
+void hwts_end(hwt_store *store, struct hwts_row *row)
+{
+	row->synced = row->kind->row.mode == HWT_STORE_AT_MOST_ONCE;
+	row->ending = true;
+	hwts_shard(store, row->shard, NULL)->ending++;
+	hwts_ends_put(store, row);
+	hwts_wake(store, HWTS_END);
+}
+
+struct hwts_row *hwts_ends_take(hwt_store *store)
+{
+	struct hwts_row *rows = store->ends->first, *last = rows;
+
+	for (unsigned i = 1; i < store->config.batch && last->next; i++)
+		last = last->next;
+	store->ends->first = last->next;
+	if (!store->ends->first)
+		store->ends->end = &store->ends->first;
+	last->next = NULL;
+	return rows;
+}
+
+void hwts_ends_lend(hwt_store *store, int n)
+{
+	store->ends->lent += (unsigned)n;
+	if (n < 0)
+		hwts_wake(store, HWTS_END);
+}
+
+void hwts_ends_until(hwt_store *store, int64_t until_ns)
+{
+	store->ends->until_ns = until_ns;
+}
