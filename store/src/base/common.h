@@ -2,8 +2,8 @@
 /*
  * What every file of the store uses: the text of a failure, memory, clocks, names.  Private names begin with hwts_.
  *
- * The store includes hwt.h and nothing else of libhwt.  store/src/ has ten rooms.  A file includes its own room and those
- * below it; the path in the #include shows which:
+ * The store includes hwt.h and nothing else of libhwt.  store/src/ has ten rooms.  A file includes its own room and
+ * those below it; the path in the #include shows which:
  *
  *   calls   what users call: open, start, register, put, change, many, read, rules, stats, prometheus
  *   share   which shards are this process's: share takes and renews them, control is the thread that does it
