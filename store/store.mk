@@ -67,6 +67,11 @@ GATE_TESTS = $(if $(SAN),$(filter-out $(BUILD)/test/store_differs,$(STORE_TESTS)
 STORE_RUNS = $(STORE_SIM) $(if $(STORE_SQLITE),$(GATE_TESTS)) $(if $(STORE_POSTGRES),$(patsubst %,postgresql:%,$(filter-out $(WITHOUT_DATABASE),$(GATE_TESTS))) \
 	$(addprefix partitioned:,$(filter $(PARTITIONED:%=$(BUILD)/test/store_%),$(GATE_TESTS))))
 
+# On PostgreSQL `make check` runs those in which the engines differ most; check-store, the gate and nightly run all.
+ON_POSTGRESQL = answers basic begun beside differs modes net open rights roles share sql traps views
+CHECK_STORE_RUNS = $(filter-out postgresql:% partitioned:%,$(STORE_RUNS)) \
+	$(filter $(foreach engine,postgresql partitioned,$(ON_POSTGRESQL:%=$(engine):$(BUILD)/test/store_%)),$(STORE_RUNS))
+
 store-tests: store $(STORE_TESTS)
 check-store: store-tests ## the tests of libhwt-store, on SQLite and a PostgreSQL of their own
 	$(if $(STORE),CC='$(CC)' SAN='$(SAN)' test/run.sh $(BUILD) $(STORE_RUNS) $(STORE_CHECKS),@:)
