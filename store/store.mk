@@ -10,7 +10,7 @@ STORE_PKG := $(strip $(STORE_SQLITE) $(STORE_POSTGRES))
 STORE_SRC := $(filter-out $(if $(STORE_SQLITE),,store/src/db/sqlite%) $(if $(STORE_POSTGRES),,store/src/db/postgres%),\
 	$(wildcard store/src/*/*.c))
 STORE_DEFINES := $(if $(STORE_SQLITE),-DHWT_STORE_SQLITE) $(if $(STORE_POSTGRES),-DHWT_STORE_POSTGRES)
-STORE_CPPFLAGS := -Istore/include -Istore/src $(STORE_DEFINES) $(if $(STORE_PKG),$(shell $(PKG_CONFIG) --cflags $(STORE_PKG) 2>/dev/null | sed 's/-I/-isystem /g'))
+STORE_CPPFLAGS := -Istore/include -Istore/src -I$(BUILD)/made $(STORE_DEFINES) $(if $(STORE_PKG),$(shell $(PKG_CONFIG) --cflags $(STORE_PKG) 2>/dev/null | sed 's/-I/-isystem /g'))
 STORE_LIBS := $(if $(STORE_PKG),$(shell $(PKG_CONFIG) --libs $(STORE_PKG) 2>/dev/null))
 STORE_SONAME := libhwt-store.so.$(MAJOR)
 STORE_LIBRARIES := $(if $(STORE),$(BUILD)/libhwt-store.a $(BUILD)/libhwt-store.so)
@@ -23,13 +23,24 @@ STORE_TESTS := $(if $(STORE),$(patsubst store/test/%.c,$(BUILD)/test/%,$(wildcar
 store: $(STORE_LIBRARIES)
 	@$(SAY) '$(if $(STORE),libhwt-store: $(STORE_PKG)$(if $(STORE_SQLITE),,; without sqlite3)$(if $(STORE_POSTGRES),,; without libpq),libhwt-store is left out: pkg-config finds neither sqlite3 (3.35) nor libpq)'
 
+# The SQL as C: a table of the statements, and the lines of the scripts.
+STORE_STATEMENTS := $(wildcard store/sql/statements/*.sql)
+STORE_MADE := $(addprefix $(BUILD)/made/sql/,statements.h functions.h $(patsubst store/sql/%.sql,%.h,$(wildcard store/sql/*s_*.sql)))
+
+$(BUILD)/made/sql/statements.h: store/sql/table.awk $(STORE_STATEMENTS)
+	$(Q)mkdir -p $(@D) && awk -f $^ >$@
+$(BUILD)/made/sql/functions.h: store/sql/lines.awk store/sql/functions.sql
+	$(Q)mkdir -p $(@D) && awk -v comma=, -f $^ >$@
+$(BUILD)/made/sql/%.h: store/sql/lines.awk store/sql/%.sql
+	$(Q)mkdir -p $(@D) && awk -f $^ >$@
+
 # For both libraries: it waits for a database, not for its own calls.
-$(BUILD)/store-lib/%.o: store/src/%.c
+$(BUILD)/store-lib/%.o: store/src/%.c | $(STORE_MADE)
 	@mkdir -p $(@D)
 	$(QCC) $(ALL_CPPFLAGS) $(STORE_CPPFLAGS) $(POSIX) $(HIDDEN) $(SAME) $(ALL_CFLAGS) -fPIC -c -o $@ $<
 
 # With seams for clocks, news, memory and points to die at.
-$(BUILD)/store-unit/%.o: store/src/%.c
+$(BUILD)/store-unit/%.o: store/src/%.c | $(STORE_MADE)
 	@mkdir -p $(@D)
 	$(QCC) $(ALL_CPPFLAGS) $(STORE_CPPFLAGS) $(POSIX) -DHWT_TEST $(TEST_CFLAGS) -c -o $@ $<
 
@@ -48,7 +59,7 @@ $(BUILD)/libhwt-store.so: $(BUILD)/libhwt-store.so.$(VERSION)
 	$(Q)ln -sf $(STORE_SONAME) $@
 
 .SECONDARY: $(STORE_TESTS:%=%.o)
-$(BUILD)/test/store_%.o: store/test/store_%.c | $(BUILD)/test
+$(BUILD)/test/store_%.o: store/test/store_%.c | $(BUILD)/test $(STORE_MADE)
 	$(QCC) $(ALL_CPPFLAGS) $(STORE_CPPFLAGS) -Itest -Istore/test $(GNU) -DHWT_TEST $(TEST_CFLAGS) -c -o $@ $<
 
 $(BUILD)/test/store_%: $(BUILD)/test/store_%.o $(BUILD)/libhwt-store-unit.a $(BUILD)/libhwt.a

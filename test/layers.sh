@@ -23,11 +23,11 @@ result no_file_is_outside_of_the_rooms "$(ls src/*.[ch] 2>/dev/null)"
 below=''
 for name in base groups rows store window ahead runs share calls; do
 	result "the_store_s_room_${name}_includes_only_rooms_below" "$(grep -nHE '^#include "' store/src/$name/*.[ch] |
-		grep -vE "#include \"($name$below)/")"
+		grep -vE "#include \"($name$below|sql)/")"
 	below="$below|$name"
 done
 result the_store_s_room_db_includes_only_rooms_below "$(grep -nHE '^#include "' store/src/db/*.[ch] |
-	grep -vE '#include "(db|rows|groups|base)/')"
+	grep -vE '#include "(db|rows|groups|base|sql)/')"
 result no_file_of_the_store_is_outside_of_the_rooms "$(ls store/src/*.[ch] store/src/*/*.[ch] 2>/dev/null |
 	grep -vE "^store/src/(db$below)/")"
 

@@ -14,7 +14,7 @@ use Digest::MD5 'md5_hex';
 use File::Find;
 
 our @files; # by their paths below src/; others, such as headers for users and the tables of the simulation, by their whole paths
-find({ no_chdir => 1, wanted => sub { push @files, s{^src/}{}r if /\.(?:[ch]|hpp)$/ } }, 'src', 'include', 'store/src', 'store/include', 'store/test/sim');
+find({ no_chdir => 1, wanted => sub { push @files, s{^src/}{}r if /\.(?:[ch]|hpp|sql)$/ } }, 'src', 'include', 'store/src', 'store/sql', 'store/include', 'store/test/sim');
 @files = sort @files;
 
 # The one that an entry means: a path below src/, or the end of one that is the only such.
@@ -48,7 +48,7 @@ sub entries_of {
 		} elsif (/^([-+ ])(.*\n)/ && $entry) {
 			$edit->{old} .= $2 if $1 ne '+';
 			$edit->{new} .= $2 if $1 ne '-';
-		} elsif (/^([\w-]+) +(\S+\.(?:[ch]|hpp)) +([\w:]+|-) +(\w+|-)$/ && !$entry) {
+		} elsif (/^([\w-]+) +(\S+\.(?:[ch]|hpp|sql)) +([\w:]+|-) +(\w+|-)$/ && !$entry) {
 			$edit = { file => $2, old => '', new => '' };
 			push @entries, $entry = { name => $1, file => $2, program => $3, test => $4, edits => [$edit] };
 			die "FAIL mutants: $table:$.: $entry->{program} is not tested here\n"

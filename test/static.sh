@@ -16,7 +16,7 @@ flags='-std=c11 -D_POSIX_C_SOURCE=200809L -Iinclude -Isrc'
 store='' store_flags=''
 if pkg-config --exists sqlite3 libpq 2>/dev/null; then
 	store='store/src/*/*.c'
-	store_flags="-Istore/include -Istore/src -DHWT_STORE_SQLITE -DHWT_STORE_POSTGRES $(pkg-config --cflags sqlite3 libpq | sed 's/-I/-isystem /g')"
+	store_flags="-Istore/include -Istore/src -I${BUILD:-build}/made -DHWT_STORE_SQLITE -DHWT_STORE_POSTGRES $(pkg-config --cflags sqlite3 libpq | sed 's/-I/-isystem /g')"
 fi
 
 if have gcc; then
@@ -34,7 +34,7 @@ fi
 if have cppcheck; then
 	# shellcheck disable=SC2086 # flags
 	result cppcheck "$(cppcheck --quiet --std=c11 --enable=warning,performance,portability --inline-suppr -D__GNUC__ \
-		-DHWT_STORE_SQLITE -DHWT_STORE_POSTGRES -Iinclude -Isrc -Istore/include -Istore/src --error-exitcode=1 $sources $store 2>&1)"
+		-DHWT_STORE_SQLITE -DHWT_STORE_POSTGRES -Iinclude -Isrc -Istore/include -Istore/src -I${BUILD:-build}/made --error-exitcode=1 $sources $store 2>&1)"
 fi
 if have clang-format; then
 	result clang_format "$(clang-format --dry-run src/*/*.[ch] store/src/*/*.[ch] store/include/*.h test/check/*.[ch] test/weak/*.[ch] test/sim/*.[ch] include/*.h include/*.hpp store/include/*.hpp test/*.[ch] store/test/*.[ch] test/*.cpp store/test/*.cpp 2>&1 | head -5)"

@@ -7,18 +7,18 @@ STORE_SIM_WRAPS := pthread_create pthread_join pthread_mutex_lock pthread_mutex_
 STORE_SIM_SRC := $(filter-out store/src/db/%,$(wildcard store/src/*/*.c))
 STORE_SIM_PARTS := $(patsubst store/test/sim/%.c,$(BUILD)/store-sim/test/%.o,$(wildcard store/test/sim/*.c)) \
 	$(patsubst test/frame/%.c,$(BUILD)/store-sim/frame/%.o,$(wildcard test/frame/*.c))
-STORE_SIM_CPPFLAGS := -Istore/include -Istore/src -DHWT_STORE_POSTGRES -DHWT_TEST
+STORE_SIM_CPPFLAGS := -Istore/include -Istore/src -I$(BUILD)/made -DHWT_STORE_POSTGRES -DHWT_TEST
 
-$(BUILD)/store-sim/%.o: store/src/%.c store/test/sim/own.h
+$(BUILD)/store-sim/%.o: store/src/%.c store/test/sim/own.h | $(STORE_MADE)
 	@mkdir -p $(@D)
 	$(QCC) $(ALL_CPPFLAGS) -include store/test/sim/own.h $(STORE_SIM_CPPFLAGS) $(POSIX) $(ALL_CFLAGS) \
 		-fsanitize-coverage=trace-pc -c -o $@ $<
 
-$(BUILD)/store-sim/test/%.o: store/test/sim/%.c
+$(BUILD)/store-sim/test/%.o: store/test/sim/%.c | $(STORE_MADE)
 	@mkdir -p $(@D)
 	$(QCC) $(ALL_CPPFLAGS) $(STORE_SIM_CPPFLAGS) -Itest -Istore/test/sim $(GNU) $(TEST_CFLAGS) -c -o $@ $<
 
-$(BUILD)/store-sim/frame/%.o: test/frame/%.c
+$(BUILD)/store-sim/frame/%.o: test/frame/%.c | $(STORE_MADE)
 	@mkdir -p $(@D)
 	$(QCC) $(ALL_CPPFLAGS) $(STORE_SIM_CPPFLAGS) -Itest -Istore/test/sim $(GNU) $(TEST_CFLAGS) -c -o $@ $<
 

@@ -30,6 +30,12 @@ static void register_plain(hwt_store *store, const char *name)
 	CHECK_CALL(hwt_store_register(store, &KIND(.name = name, .task = count_run)), 0);
 }
 
+/* The text of a death is written by a statement, and by a take in C. */
+TEST(a_statement_writes_the_text_of_a_death_that_c_knows)
+{
+	CHECK(strstr(hwts_statements[HWTS_SQL_INHERIT].sqlite, "error = '" HWTS_DIED "'"));
+}
+
 TEST(what_a_kind_leaves_open_is_as_the_header_says)
 {
 	CLOSING hwt_store *store = FRESH(.lease_ns = HWT_S(2));

@@ -2,7 +2,7 @@
 /*
  * Plans: no statement of an engine reads more of the timeouts than it needs.
  *
- * The statements are those of the table in rows/sql.c, and others that are found in this program itself, where every
+ * The statements are those of the table in store/sql/, and others that are found in this program itself, where every
  * literal of the library ends up: so a new one is looked at, too, whether a test executes it or not.  Each is planned
  * by the connections of the engine, with the tables empty and unknown, as when a store begins (a plan is kept from then
  * on), with few rows and none after a vacuum, and with many rows.

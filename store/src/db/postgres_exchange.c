@@ -3,7 +3,6 @@
  * Steps of sql.h as PostgreSQL executes them: one pipeline, which is one round trip and one transaction.
  */
 #include "db/postgres.h"
-#include "rows/sql_words.h"
 
 #include <stdlib.h>
 
@@ -11,7 +10,9 @@ static const char ENTER[] = "select " HWTS_PG_ENTER;
 static const char KEEP_AND_ENTER[] = "select " HWTS_PG_KEEP ", " HWTS_PG_ENTER;
 static const char LEAVE[] = "select " HWTS_PG_LEAVE;
 
-static const char SYNCED[] = "select " HWTS_SYNCED_TEXT;
+static const char SYNCED[] =
+    "select set_config('synchronous_commit', case when current_setting('hwt_store.synced') in ('off', 'local') then"
+    " 'on' else current_setting('hwt_store.synced') end, true)";
 
 /* A transaction of a caller's may wait for this very exchange. */
 static const char BRIEF[] = "select set_config('lock_timeout', '200', true)";

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The functions of functions.h.  The store itself calls none of them, so a program goes on without: where its role may
- * not make them, or the database has no PL/pgSQL.
+ * The functions of store/sql/functions.sql.  The store itself calls none of them, so a program goes on without: where
+ * its role may not make them, or the database has no PL/pgSQL.
  *
  * Each open compares the functions that exist with those that should: text, owner, search path, and that not everybody
  * may call them.  A restored dump without owners or rights, a renamed schema, default privileges and a dropped function
@@ -10,26 +10,22 @@
  *
  * They belong to the owner of the tables, whichever role opens the store.
  */
-#include "db/functions.h"
-#include "db/functions_put.h"
 #include "db/postgres.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 
-#define LINES (HWTS_COUNT(FUNCTIONS_PUT) + HWTS_COUNT(FUNCTIONS))
+static const char *const LINE[] = {
+#include "sql/functions.h"
+};
+#define LINES HWTS_COUNT(LINE)
 #define FIRST 2 /* line of a function; before it the sequence */
 #define CREATE "create or replace function `"
 #define PATH "search_path=pg_catalog, pg_temp"
 
-static const char *line_of(size_t i)
-{
-	return i < HWTS_COUNT(FUNCTIONS_PUT) ? FUNCTIONS_PUT[i] : FUNCTIONS[i - HWTS_COUNT(FUNCTIONS_PUT)];
-}
-
 static bool begins_function(size_t i)
 {
-	return strncmp(line_of(i), CREATE, strlen(CREATE)) == 0;
+	return strncmp(LINE[i], CREATE, strlen(CREATE)) == 0;
 }
 
 /* The line before the body. */
@@ -50,9 +46,9 @@ static uint64_t hash_of(size_t i)
 	uint64_t hash = HWTS_VERSION;
 
 	for (; i < LINES; i++) {
-		for (const char *at = line_of(i); *at; at++)
+		for (const char *at = LINE[i]; *at; at++)
 			hash = hwts_mix(hash ^ (unsigned char)*at);
-		if (ends_function(line_of(i)))
+		if (ends_function(LINE[i]))
 			break;
 	}
 	return hash;
@@ -69,8 +65,8 @@ static void put_script(FILE *out)
 
 	for (size_t i = 0; i < LINES; i++) {
 		function = begins_function(i) ? i : function;
-		(void)fprintf(out, "%s\n", line_of(i));
-		if (begins_function(function) && ends_head(line_of(i)))
+		(void)fprintf(out, "%s\n", LINE[i]);
+		if (begins_function(function) && ends_head(LINE[i]))
 			put_hash(out, function);
 	}
 }
@@ -78,7 +74,7 @@ static void put_script(FILE *out)
 /* 'NAME', with a comma before all but the first. */
 static void put_name(FILE *out, size_t i, const char *before)
 {
-	const char *name = strchr(line_of(i), '`') + 1;
+	const char *name = strchr(LINE[i], '`') + 1;
 
 	(void)fprintf(out, "%s%s'@_%.*s'", i > FIRST ? ", " : "", before, (int)strcspn(name, "("), name);
 }
@@ -91,14 +87,14 @@ static size_t put_row(FILE *out, size_t i)
 
 	put_name(out, i, "(");
 	for (;; i++) {
-		definer |= strstr(line_of(i), "security definer") != NULL;
-		if (ends_head(line_of(i)))
+		definer |= strstr(LINE[i], "security definer") != NULL;
+		if (ends_head(LINE[i]))
 			break;
 	}
 	(void)fprintf(out, ", %s, $hwt$\n", definer ? "true" : "false");
 	put_hash(out, function);
-	for (i++; !ends_function(line_of(i)); i++)
-		(void)fprintf(out, "%s\n", line_of(i));
+	for (i++; !ends_function(LINE[i]); i++)
+		(void)fprintf(out, "%s\n", LINE[i]);
 	(void)fputs("end $hwt$)", out);
 	return i;
 }

@@ -1,47 +1,17 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/*
- * The tables of a SQLite store: the columns of PostgreSQL's.  The id is the rowid, which each index has at its end, and
- * nothing is partitioned here, so the primary key is the id alone.
- */
+/* The tables of a SQLite store, which store/sql/ has. */
 #include "db/sqlite.h"
-#include "db/views.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 
-#define NOW "(julianday('now') - 2440587.5) * 86400000000"
-#define MOMENT(us) "strftime('%Y-%m-%d %H:%M:%f', " us " / 1000000.0, 'unixepoch')"
-#define AS_TEXT(text) text
-#define SECONDS(us) "printf('%.15g', " us " / 1000000.0) || ' s'"
-
-static const char VIEWS[] = HWTS_VIEWS("create view if not exists", NOW, MOMENT, AS_TEXT, SECONDS);
+static const char VIEWS[] =
+#include "sql/views_sqlite.h"
+    ;
 
 static const char TABLES[] =
-    "create table if not exists @_meta (one integer primary key check (one = 1), version integer not null,"
-    " next_number integer not null, store text not null, boot text);"
-    "create table if not exists @_kind (id integer primary key, name text not null unique, shards integer not null,"
-    " mode integer, horizon_us integer not null, paused integer not null default 0, running integer,"
-    " start_every_us integer, burst integer, removed integer);"
-    "create table if not exists @_shard (id integer primary key, kind integer not null, epoch integer not null,"
-    " rules integer not null default 0, owner text, levels blob);"
-    "create index if not exists @_ofkind on @_shard (kind);"
-    "create table if not exists @_member (name text primary key, incarnation integer not null, until_us integer not "
-    "null,"
-    " kinds text not null) without rowid;"
-    "create table if not exists @_group (bucket integer not null, kind integer not null, grp text not null,"
-    " paused integer not null default 0, running integer, start_every_us integer, burst integer,"
-    " primary key (bucket, kind, grp)) without rowid;"
-    "create table if not exists @_timeout (id integer primary key, due_us integer not null, base_us integer not null,"
-    " epoch integer not null, period_us integer not null, bucket integer not null, kind integer not null,"
-    " shard integer not null, attempt integer not null, state integer not null, priority integer not null default 0,"
-    " grp text not null default '', key text, schedule text, zone text, grace_us integer, spread_us integer,"
-    " next_due_us integer, next_base_us integer, next_period_us integer, next_grace_us integer, next_spread_us integer,"
-    " next_priority integer, next_schedule text, next_zone text, last integer, error text, data blob, next_data blob);"
-    "create index if not exists @_due on @_timeout (shard, due_us);"
-    "create index if not exists @_ofgroup on @_timeout (bucket, kind, grp, due_us) where grp <> '';"
-    "create unique index if not exists @_key on @_timeout (bucket, kind, grp, key) where key is not null;"
-    "create table if not exists @_hint (seq integer primary key autoincrement, id integer not null,"
-    " due_us integer not null, shard integer not null, len integer not null, at_us integer not null);";
+#include "sql/tables_sqlite.h"
+    ;
 
 /* 0: there are no tables. */
 static int version_of(struct sqlite_conn *conn, int64_t *version)

@@ -7,26 +7,10 @@
  *   A database (hwts_db) gives connections; a connection belongs to one thread at a time.  Both begin an engine's own
  *   structure.  An exchange is a few statements of sql.h in one transaction: it has happened, or has not.
  *
- * Tables, both engines (@ is the prefix; PostgreSQL adds tx, SQLite adds @_hint)
+ * Tables: store/sql/tables_postgresql.sql, with a line for each column
  *
- *   @_meta    (version, next_number, store)                store: a random text, which no other store has
- *   @_kind    (id, name, shards, mode, horizon_us, ...)    mode null: no process has registered it yet
- *             removed: a kind that stays for processes that know its id and shards and put without asking
- *   @_shard   (id, kind, epoch, owner, ...)                id = kind * 1024 + number
- *   @_member  (name, incarnation, until_us, kinds)         a started process: its lease, what it runs
- *   @_timeout (id, due_us, base_us, epoch, period_us, bucket, kind, shard, attempt, state, grp, key, data, error, ...)
- *
- *   id = number << 10 | bucket.  The bucket is a hash of the group, else of the key, else of the number; so an id, and
- *   a kind with a group or a key, each say where the row is.  shard = kind * 1024 + bucket % shards.
- *   Numbers are never used again: rows_send.c.  No group is stored as '', for null is unique in no index.
- *   base_us is the time on the grid that a series has to serve next, and of any other the time that it was put for;
- *   due_us is later while it is retried, and by the spread.
- *   A failed row has shard = -1 - shard: so it leaves every window, and its due time stays readable.
- *   last: a series was cancelled in this run; only of a row that runs.
- *   next_due_us, next_...: what has replaced it while it runs; null: nothing has, or it is at rest.
- *   @_group has the groups that are paused or have limits of their own, @_kind what holds for the others; running null:
- *   it has none.  rules of @_shard is raised by each change of them.  levels are the buckets of tokens that were not
- *   full when the shard was given; null: its process died, and they begin empty.
+ *   An id, and a kind with a group or a key, each say where the row is, by the bucket.  A failed row has a shard below
+ *   0: so it leaves every window, and its due time stays readable.
  *
  * A row
  *

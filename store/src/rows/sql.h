@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The statements of a store, as one table, and how an engine executes them.
+ * The statements of a store, as one table, and how an engine executes them.  Their texts are in store/sql/statements/,
+ * which the build makes a table of.
  *
  * A statement has a text for SQLite and one for PostgreSQL, which mostly are the same.  In it
  *
@@ -23,32 +24,13 @@
 
 #include "rows/engine.h"
 
-/* clang-format off */
+/* A name for each statement. */
 enum hwts_sql {
-	HWTS_SQL_GET, HWTS_SQL_FIND, HWTS_SQL_PLACES, HWTS_SQL_GROUP_PLACES, HWTS_SQL_INFOS,
-	HWTS_SQL_CANCEL, HWTS_SQL_CANCEL_ALL, HWTS_SQL_CANCEL_LAST, HWTS_SQL_CANCEL_NEXT, HWTS_SQL_RESCHEDULE,
-	HWTS_SQL_RESCHEDULE_ALL, HWTS_SQL_STATES, HWTS_SQL_TELL,
-	HWTS_SQL_KIND, HWTS_SQL_KIND_LOCK, HWTS_SQL_KIND_SHARE, HWTS_SQL_KIND_MAKING, HWTS_SQL_FLUSH,
-	HWTS_SQL_KIND_MAKE, HWTS_SQL_KIND_OPEN, HWTS_SQL_KIND_SHARDS,
-	HWTS_SQL_KINDS, HWTS_SQL_KIND_REMOVE, HWTS_SQL_KIND_GROUPS, HWTS_SQL_KIND_RULES,
-	HWTS_SQL_JOIN, HWTS_SQL_NAMESAKE, HWTS_SQL_LEAVE, HWTS_SQL_BURY, HWTS_SQL_CALL, HWTS_SQL_RENEW,
-	HWTS_SQL_MEMBERS, HWTS_SQL_SHARDS, HWTS_SQL_RENEW_ALL, HWTS_SQL_CLOCK,
-	HWTS_SQL_SNAPSHOT, HWTS_SQL_LOOK, HWTS_SQL_LOOK_GROUP, HWTS_SQL_LOOK_NO_GROUP, HWTS_SQL_LOOK_NEXT,
-	HWTS_SQL_LOOK_NEXT_IN, HWTS_SQL_SWEEP,
-	HWTS_SQL_OVER, HWTS_SQL_TAKE, HWTS_SQL_GIVE,
-	HWTS_SQL_SHARE, HWTS_SQL_BEGIN, HWTS_SQL_BEGIN_UNLOCKED, HWTS_SQL_PENDING, HWTS_SQL_INHERIT,
-	HWTS_SQL_END_LOCK, HWTS_SQL_END_DONE, HWTS_SQL_END_AGAIN, HWTS_SQL_END_FAIL, HWTS_SQL_END_LAST,
-	HWTS_SQL_END_NEXT, HWTS_SQL_CLOSE,
-	HWTS_SQL_DRAW, HWTS_SQL_PUT, HWTS_SQL_PUT_KEYED, HWTS_SQL_PUT_REPLACE, HWTS_SQL_PUT_REVIVE,
-	HWTS_SQL_PUT_SERIES,
-	HWTS_SQL_STORE, HWTS_SQL_HERE, HWTS_SQL_OTHERS,
-	HWTS_SQL_RULES, HWTS_SQL_RULES_OWN, HWTS_SQL_RULES_RUN, HWTS_SQL_RULES_LOCK, HWTS_SQL_RULES_RAISE,
-	HWTS_SQL_RULES_TELL, HWTS_SQL_RULES_BACK, HWTS_SQL_RULES_THERE,
-	HWTS_SQL_PAUSE_KIND, HWTS_SQL_PAUSE_GROUP, HWTS_SQL_LIMIT_KIND, HWTS_SQL_LIMIT_GROUP,
-	HWTS_SQL_TIDY_GROUP,
+#define HWTS_STATEMENT(name, ...) HWTS_SQL_##name,
+#include "sql/statements.h"
+#undef HWTS_STATEMENT
 	HWTS_SQLS
 };
-/* clang-format on */
 
 struct hwts_statement {
 	const char *name, *types;
@@ -112,7 +94,7 @@ static inline int hwts_finish(struct hwts_conn *conn, int rc)
 #define HWTS_DIED "its process died or was cut off while it ran"
 #define HWTS_CLOSING 4 /* most steps that end a run in its task's transaction */
 
-/* In sql_text.c. */
+/* In sql.c. */
 char *hwts_sql_text(const struct hwts_db *db, enum hwts_sql sql, bool postgres, const char *here);
 char *hwts_sql(const struct hwts_db *db, const char *text); /* with the prefix for each @ */
 hwts_each hwts_note_row;                                    /* ctx, a bool: there is one */

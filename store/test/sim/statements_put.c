@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Statements that put timeouts, look for them and tell of them; tables.h.  rows/sql.c says what they mean. */
+/* Statements that put timeouts, look for them and tell of them; tables.h.  store/sql/ says what they mean. */
 #include "statements.h"
 
 #include <stdio.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Statements about the rules of groups; tables.h.  What they mean is said by their texts in rows/sql_rules.h. */
+/* Statements about the rules of groups; tables.h.  What they mean is said by their texts in store/sql/. */
 #include "statements.h"
 
 /*

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Statements about kinds, members, shards and looks; tables.h.  What they mean is said by their texts in rows/sql.c. */
+/* Statements about kinds, members, shards and looks; tables.h.  What they mean is said by their texts in store/sql/. */
 #include "statements.h"
 
 #include <stdio.h>

@@ -1,0 +1,146 @@
+-- SPDX-License-Identifier: BSD-2-Clause
+-- Parts that several statements have in common: {THIS} in a statement is the text of the fragment THIS.
+
+--: fragment INFO
+-- What a caller sees of a timeout.
+t.id, t.state, t.attempt, t.due_us, t.period_us, (select k.name from @_kind k where k.id = t.kind), t.key,
+  (select s.owner from @_shard s where s.id = case when t.shard < 0 then -1 - t.shard else t.shard end),
+  t.error, t.grp, t.priority, t.schedule, t.zone, coalesce(length(t.data), 0)
+
+--: fragment HAS_ROWS
+-- How many shards of a kind k have rows. Each query that is a value is planned by itself.
+(select count(*) from @_shard s where s.kind = k.id and coalesce((select t.state from @_timeout t
+  where t.shard = s.id order by t.due_us limit 1),
+  (select t.state from @_timeout t where t.shard = -1 - s.id order by t.due_us limit 1)) is not null)
+
+--: fragment ALONE_INTO
+insert into @_timeout as t (id, bucket, due_us, base_us, epoch, period_us, kind, shard, attempt, state, grp,
+  key, data, priority, schedule, zone, grace_us, spread_us)
+
+--: fragment ALONE_SQLITE
+-- One row, with a schedule, zone, grace or spread; later_us is how much later than on its grid it is due.
+{ALONE_INTO}@values?1, ?1 & 1023, ?4 + ?11, ?4, 0, ?6, ?2, ?3, 0, 1, ?8, ?9, ?10, ?7, ?12, ?13, nullif(?14, 0),
+  nullif(?15, 0)@here
+
+--: fragment ALONE_POSTGRESQL
+-- The same.
+with n as materialized (select @now us@here) {ALONE_INTO}
+select ?1, ?1 & 1023, d.us + ?11, d.us, 0, ?6, ?2, ?3, 0, 1, ?8, ?9, ?10, ?7, ?12, ?13, nullif(?14, 0),
+  nullif(?15, 0)
+  from n, lateral (select case when ?5 then ?4 else n.us + ?4 end us) d
+
+--: fragment MANY_SQLITE
+insert into @_timeout as t (id, bucket, due_us, base_us, epoch, period_us, kind, shard, attempt, state, grp,
+  key, data, priority)@values?1, ?1 & 1023, ?4, ?4, 0, ?6, ?2, ?3, 0, 1, ?8, ?9, ?10, ?7@here
+
+--: fragment MANY_POSTGRESQL
+with n as materialized (select @now us@here), p as (select *
+  from unnest(?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10) x(id, kind, shard, w, absolute, period, priority, grp,
+  key, data))
+insert into @_timeout as t (id, bucket, due_us, base_us, epoch, period_us, kind, shard, attempt, state, grp,
+  key, data, priority)
+select p.id, p.id & 1023, d.us, d.us, 0, p.period, p.kind, p.shard, 0, 1, p.grp, p.key, p.data, p.priority
+  from p, n, lateral (select case when p.absolute then p.w else n.us + p.w end us) d
+
+--: fragment IN_USE
+on conflict (bucket, kind, grp, key) where key is not null do
+
+--: fragment RETURNING
+returning id, due_us, shard, state
+
+--: fragment REFILE
+-- Pending again at n.us.
+due_us = n.us, base_us = n.us, attempt = case state when 3 then 0 when 2 then attempt - 1 else attempt end,
+  shard = case when shard < 0 then -1 - shard else shard end, epoch = 0, state = 1
+
+--: fragment MOVED
+returning id, shard, due_us, coalesce(length(data), 0), grp, priority
+
+--: fragment ROW
+t.id, t.due_us, t.shard, coalesce(length(t.data), 0), t.epoch, t.grp, t.priority
+
+--: fragment MAY_BEGIN
+(t.state = 1 or (t.state = 2 and t.epoch < m.e))
+
+--: fragment GOES_ON
+-- A series that runs, and whose run is not its last.
+state = 2 and last is null and (period_us > 0 or schedule is not null)
+
+--: fragment HAS_MORE
+-- A cancel changes what runs: it makes the run the last, or drops what has replaced it.
+(({GOES_ON}) or next_due_us is not null)
+
+--: fragment NO_OWNER
+-- Nobody's, this process's, or of a member whose lease was noted to be over in this transaction or before.
+(s.owner is null or s.owner = ?3 or not exists (select 1 from @_member m
+  where m.name = s.owner and m.until_us <> 0))
+
+--: fragment LIVE
+-- A lease that counts. None lasts longer than an hour: what ends later is of another clock.
+between @boot + 1 and @boot + 3600000000
+
+--: fragment OVER
+until_us <> 0 and until_us not {LIVE}
+
+--: fragment LONG_OVER
+until_us not between @boot - 600000000 and @boot + 3600000000
+
+--: fragment THIS
+-- One row: the bucket says in which partition it is.
+id = ?1 and bucket = (?1 & 1023)
+
+--: fragment UNMARKED
+-- The run in progress is neither the last nor replaced.
+last is null and next_due_us is null
+
+--: fragment NEXT_GOES
+next_due_us = null, next_base_us = null, next_period_us = null, next_priority = null, next_schedule = null,
+  next_zone = null, next_grace_us = null, next_spread_us = null, next_data = null
+
+--: fragment IN_LIST
+@in(?1)@end
+
+--: fragment BEGIN_WHERE
+-- Of a begin on PostgreSQL: what may begin, and what comes back.
+and coalesce(t.shard, 0) = any(array(select s.id from s)) and t.due_us + 0 <= n.us
+  and ((t.state = 1 and t.attempt < ?7) or (t.state = 2 and {UNMARKED} and t.epoch >= ?5 and t.epoch < ?6
+  and (t.epoch = ?3 or (t.attempt < ?7 and t.attempt < ?8))))
+  returning t.id, t.due_us, t.base_us, t.period_us, t.attempt, t.key, t.data, n.us, t.grp, t.schedule, t.zone,
+    t.grace_us, t.spread_us
+
+--: fragment BEGIN_SET
+update @_timeout t
+  set state = 2, epoch = ?3, attempt = t.attempt + case when t.state = 2 and t.epoch = ?3 then 0 else 1 end
+  from n
+
+--: fragment REPLACE
+-- The new timeout takes the row; if that runs, the next_ columns.
+update set attempt = case when t.state = 2 then t.attempt else 0 end,
+  error = case when t.state = 2 then t.error end, epoch = case when t.state = 2 then t.epoch else 0 end,
+  state = case when t.state = 2 then 2 else 1 end,
+  shard = case when t.shard < 0 then -1 - t.shard else t.shard end,
+  due_us = case when t.state = 2 then t.due_us else excluded.due_us end,
+  next_due_us = case when t.state = 2 then excluded.due_us end,
+  base_us = case when t.state = 2 then t.base_us else excluded.base_us end,
+  next_base_us = case when t.state = 2 then excluded.base_us end,
+  period_us = case when t.state = 2 then t.period_us else excluded.period_us end,
+  next_period_us = case when t.state = 2 then excluded.period_us end,
+  priority = case when t.state = 2 then t.priority else excluded.priority end,
+  next_priority = case when t.state = 2 then excluded.priority end,
+  schedule = case when t.state = 2 then t.schedule else excluded.schedule end,
+  next_schedule = case when t.state = 2 then excluded.schedule end,
+  zone = case when t.state = 2 then t.zone else excluded.zone end,
+  next_zone = case when t.state = 2 then excluded.zone end,
+  grace_us = case when t.state = 2 then t.grace_us else excluded.grace_us end,
+  next_grace_us = case when t.state = 2 then excluded.grace_us end,
+  spread_us = case when t.state = 2 then t.spread_us else excluded.spread_us end,
+  next_spread_us = case when t.state = 2 then excluded.spread_us end,
+  data = case when t.state = 2 then t.data else excluded.data end,
+  next_data = case when t.state = 2 then excluded.data end@tx
+
+--: fragment REVIVE
+update set attempt = 0, error = null, state = 1, epoch = 0, shard = -1 - t.shard, due_us = excluded.due_us,
+  base_us = excluded.base_us, period_us = excluded.period_us, priority = excluded.priority,
+  schedule = excluded.schedule, zone = excluded.zone, grace_us = excluded.grace_us,
+  spread_us = excluded.spread_us, data = excluded.data@tx
+  where t.state = 3

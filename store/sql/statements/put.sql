@@ -1,0 +1,80 @@
+-- SPDX-License-Identifier: BSD-2-Clause
+-- Statements that put timeouts, and tell of them.
+
+--: DRAW draw (count bigint)
+-- Draws numbers: those after the last, or of 4 a millisecond since 2026 if that is more. The clock is believed up to
+-- 2^40 numbers before the end.
+--: sqlite
+update @_meta
+  set next_number = max(next_number, min((@now - 1767225600000000) / 250, 3298534883328)) + ?1
+  where next_number <= 4398046511104 - ?1
+  returning next_number - ?1
+--: postgresql
+update @_meta
+  set next_number = greatest(next_number, least((@now - 1767225600000000) / 250, 3298534883328)) + ?1
+  where next_number <= 4398046511104 - ?1
+  returning next_number - ?1
+
+--: PUT put (id bigint[], kind int[], shard int[], time_us bigint[], absolute bool[], period_us bigint[], priority
+--:   int[], grp key[], key key[], data data[])
+-- Puts timeouts. On SQLite the put itself has added the clock.
+--: sqlite
+{MANY_SQLITE}
+--: postgresql
+{MANY_POSTGRESQL} {RETURNING}
+
+--: PUT_KEYED put (id bigint[], kind int[], shard int[], time_us bigint[], absolute bool[], period_us bigint[],
+--:   priority int[], grp key[], key key[], data data[])
+-- Puts timeouts with keys. One whose key is in use is not put.
+--: sqlite
+{MANY_SQLITE} {IN_USE} nothing
+--: postgresql
+{MANY_POSTGRESQL} {IN_USE} nothing {RETURNING}
+
+--: PUT_REPLACE put (id bigint, kind int, shard int, time_us bigint, absolute bool, period_us bigint, priority int,
+--:   grp key, key key, data data, later_us bigint, schedule text, zone text, grace_us bigint, spread_us bigint)
+-- Puts one timeout, with a schedule, a grace or a spread if it has them. It replaces the one that has its key. While
+-- that runs, what replaces it waits in the next_ columns; until then the row is that of the run.
+--: sqlite
+{ALONE_SQLITE} {IN_USE} {REPLACE} {RETURNING}
+--: postgresql
+{ALONE_POSTGRESQL} {IN_USE} {REPLACE} {RETURNING}
+
+--: PUT_REVIVE put (id bigint, kind int, shard int, time_us bigint, absolute bool, period_us bigint, priority int,
+--:   grp key, key key, data data, later_us bigint, schedule text, zone text, grace_us bigint, spread_us bigint)
+-- Puts one timeout. One that has its key and has failed is this one from now on.
+--: sqlite
+{ALONE_SQLITE} {IN_USE} {REVIVE} {RETURNING}
+--: postgresql
+{ALONE_POSTGRESQL} {IN_USE} {REVIVE} {RETURNING}
+
+--: PUT_SERIES put (id bigint, kind int, shard int, time_us bigint, absolute bool, period_us bigint, priority int,
+--:   grp key, key key, data data, later_us bigint, schedule text, zone text, grace_us bigint, spread_us bigint)
+-- Puts one timeout that has a schedule, a grace or a spread. One whose key is in use is not put.
+--: sqlite
+{ALONE_SQLITE} {IN_USE} nothing {RETURNING}
+--: postgresql
+{ALONE_POSTGRESQL} {IN_USE} nothing {RETURNING}
+
+--: TELL tell (ids ids, own_name text, own_too bool, horizon_us bigint)
+-- Tells the holders of these rows that the rows are due soon; this process (own_name) only if own_too. SQLite: rows
+-- due before now + horizon; rows_send.c says why. The dead hear nothing, and nobody removes the hints that they are
+-- left: the process that takes their shards reads them from the beginning. PostgreSQL: the second that is added
+-- covers the time between a put's clock and its commit; horizon_us is that of all, or 0.
+--: sqlite
+insert into @_hint (id, due_us, shard, len, at_us)
+select t.id, t.due_us, t.shard, coalesce(length(t.data), 0), @now
+  from @_timeout t join @_shard s on s.id = t.shard join @_kind k on k.id = t.kind join @_member m
+    on m.name = s.owner
+  where t.id {IN_LIST} and t.state = 1 and (?3 or s.owner <> ?2) and t.due_us < @now + k.horizon_us
+    and m.until_us {LIVE}
+--: postgresql
+select pg_notify('@news' || x.shard, case when length(x.news) > 7000 then 'r' else x.news end)
+  from (select t.shard + 0 shard, string_agg(concat(t.id, ':', t.due_us, ':', coalesce(length(t.data), 0),
+    case when t.grp <> '' or t.priority <> 0 then concat(':', t.priority, ':', encode(t.grp, 'hex')) end),
+    ',') news from (select @now us) n, @_timeout t
+    where t.id = any(?1) and t.state = 1 and t.due_us < n.us + case when ?4 > 0 then ?4
+    else (select k.horizon_us from @_kind k where k.id = t.kind) end + 1000000 group by t.shard + 0) x,
+    lateral (select s.owner from @_shard s where s.id = x.shard offset 0) s
+  where s.owner is not null and (?3 or (s.owner <> ?2 and set_config('synchronous_commit', 'off',
+    true) = 'off'))

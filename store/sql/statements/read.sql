@@ -1,0 +1,71 @@
+-- SPDX-License-Identifier: BSD-2-Clause
+-- Statements that read timeouts, and say which store this is.
+
+--: GET get (id bigint, bytes int)
+-- One timeout, with the first bytes of its data.
+select {INFO}, case when ?2 > 0 then substr(t.data, 1, ?2) end
+  from @_timeout t
+  where t.id = ?1 and t.bucket = (?1 & 1023)
+
+--: FIND find (bucket int, kind int, grp key, key key)
+-- The timeout that has this key.
+select id, state from @_timeout where bucket = ?1 and kind = ?2 and grp = ?3 and key = ?4
+
+--: PLACES places (shards int[], after_us bigint, after_id bigint, states int, limit bigint, pending bool, grouped
+--:   bool, before_us bigint)
+-- Places of a kind's timeouts, for calls that change many. A row that runs was due, by a clock that may have been put
+-- back by a minute since: so without pending ones among the states no later place is read. Failed rows are in the
+-- shards below 0.
+--: sqlite
+select t.shard, t.due_us, t.id
+  from @_timeout t
+  where t.shard = ?1 and (t.due_us, t.id) > (?2, ?3) and t.due_us < case when ?6 or ?1 < 0
+    or ?8 < @now + 60000000 then ?8 else @now + 60000000 end and (1 << t.state) & ?4 <> 0 and (?7 or t.grp = '')
+  order by t.due_us, t.id limit ?5
+--: postgresql
+with n as materialized (select @now us)
+select x.*
+  from unnest(?1) s(id), n, lateral (select t.shard, t.due_us, t.id from @_timeout t
+    where t.shard = s.id and (t.due_us, t.id) > (?2, ?3) and t.due_us < case when ?6 or s.id < 0
+    or ?8 < n.us + 60000000 then ?8 else n.us + 60000000 end and (1 << t.state) & ?4 <> 0 and (?7 or t.grp = '')
+    order by t.due_us, t.id limit ?5) x
+
+--: GROUP_PLACES places (bucket int, kind int, grp key, after_us bigint, after_id bigint, before_us bigint, states
+--:   int, limit bigint)
+-- The same for one group.
+select 0, t.due_us, t.id
+  from @_timeout t
+  where t.bucket = ?1 and t.kind = ?2 and t.grp = ?3 and t.grp <> '' and (t.due_us, t.id) > (?4, ?5)
+    and t.due_us < ?6 and (1 << t.state) & ?7 <> 0
+  order by t.due_us, t.id limit ?8
+
+--: INFOS infos (ids bigint[], with_data bool)
+-- Several timeouts, with or without their data.
+select {INFO}, case when ?2 then t.data end from @_timeout t where t.id = @any(?1)
+
+--: STATES state (ids bigint[])
+-- Why a change has not happened: the state of rows, and whether a cancel would change their run.
+--: sqlite
+select id, state, {HAS_MORE} from @_timeout where {THIS}
+--: postgresql
+select id, state, {HAS_MORE} from @_timeout where id = any(?1)
+
+--: STORE store (kind_name text)
+-- Which store this is, and the kind of a name.
+select m.store, coalesce((select k.id from @_kind k where k.name = ?1), 0) from @_meta m
+
+--: HERE here (store text)
+-- Whether this is that store. SQLite: an update, as a transaction that began by reading could perhaps not write.
+--: sqlite
+update @_meta set version = version where store = ?1 returning 1
+--: postgresql
+select 1 from @_meta where store = ?1
+
+--: OTHERS others (shards int[], own_name text)
+-- Shards of which another process has to be told.
+--: sqlite
+select 1 from @_shard where id = ?1 and owner is not null and owner <> ?2
+
+--: CLOCK clock ()
+-- The clock of the database.
+select @now, @mono

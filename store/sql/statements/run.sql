@@ -1,0 +1,114 @@
+-- SPDX-License-Identifier: BSD-2-Clause
+-- Statements of a run: its begin, its end, and what becomes of the runs of a process that died.
+
+--: SHARE begin (shards ids)
+-- Locks the shards of a begin that needs more than one statement, in the order of their ids.
+--: postgresql
+select id from @_shard where id = any(?1) order by id for share
+
+--: BEGIN begin (ids ids, shards ids, epoch bigint, name text, from_epoch bigint, to_epoch bigint, most_attempts
+--:   int, most_after_death int, rules bigint)
+-- Starts rows, and locks their shards in the order of the shards' ids. A row that has been started most_attempts
+-- times is not begun, nor is one that a process held when it died and that had been started most_after_death times.
+-- To begin a row again, as the reply was lost, is no further start.
+--: sqlite
+update @_timeout
+  set state = 2, epoch = ?3, attempt = attempt + case when state = 2 and epoch = ?3 then 0 else 1 end
+  where id {IN_LIST} and +due_us <= @now and ((state = 1 and attempt < ?7) or (state = 2 and {UNMARKED}
+    and epoch >= ?5 and epoch < ?6 and (epoch = ?3 or (attempt < ?7 and attempt < ?8))))
+    and +shard in (select s.id from json_each(?2) j cross join @_shard s on s.id = j.value
+    where s.epoch = ?3 and s.owner = ?4 and s.rules = ?9)
+  returning id, due_us, base_us, period_us, attempt, key, data, @now, grp, schedule, zone, grace_us, spread_us
+--: postgresql
+with s as materialized (select x.id from @_shard x
+  where x.id = any(?2) and x.epoch = ?3 and x.owner = ?4 and x.rules = ?9 order by x.id
+  for share), n as materialized (select @now us) {BEGIN_SET}
+  where t.id = any(?1) {BEGIN_WHERE}
+
+--: BEGIN_UNLOCKED begin (ids ids, shards ids, epoch bigint, name text, from_epoch bigint, to_epoch bigint,
+--:   most_attempts int, most_after_death int, rules bigint)
+-- The same for the rows and shards that no other transaction has locked.
+--: postgresql
+with s as materialized (select x.id from @_shard x
+  where x.id = any(?2) and x.epoch = ?3 and x.owner = ?4 and x.rules = ?9 order by x.id
+  for share skip locked), n as materialized (select @now us) {BEGIN_SET}
+  where t.id = any(array(select u.id from @_timeout u where u.id = any(?1)
+    for update skip locked)) {BEGIN_WHERE}
+
+--: PENDING pending (ids ids)
+-- Why a row was not begun.
+select t.id, t.due_us, (select s.epoch from @_shard s where s.id = t.shard), t.state, t.attempt, t.epoch,
+  case when t.next_due_us is not null then 2 when t.last is not null then 1 else 0 end,
+  (select s.rules from @_shard s where s.id = t.shard), @now
+  from @_timeout t
+  where t.id {IN_LIST} and t.state <> 3
+
+--: INHERIT inherit (id bigint, epoch bigint, delay_us bigint)
+-- Files what a process held when it died: at a delay from now, or at the next time of the grid, unless it had none.
+with n as materialized (select @now us)
+update @_timeout
+  set state = 1, epoch = 0, due_us = case when due_us = 0 and schedule is not null then 0 when period_us > 0
+    and base_us + ((n.us - base_us) / period_us + 1) * period_us < n.us + ?3
+    then base_us + ((n.us - base_us) / period_us + 1) * period_us else n.us + ?3 end,
+    error = 'its process died or was cut off while it ran'@tx
+  from n
+  where id = ?1 and state = 2 and epoch = ?2 and {UNMARKED}
+  returning id, due_us
+
+--: END_LOCK end (ids bigint[])
+-- Locks the rows that no other transaction has locked.
+--: postgresql
+select id from @_timeout where id = any(?1) for update skip locked
+
+--: END_DONE end (ids bigint[], epoch bigint)
+-- A run is done: its row goes.
+--: sqlite
+delete from @_timeout where id = ?1 and state = 2 and epoch = ?2 and next_due_us is null
+--: postgresql
+delete from @_timeout
+  where id = any(?1) and state = 2 and epoch = ?2 and next_due_us is null
+  returning id
+
+--: END_AGAIN end (id bigint, epoch bigint, time_us bigint, is_delay bool, limit_us bigint, base_us bigint, attempt
+--:   int, error text)
+-- A run is filed again: a retry, or the next time of a series. is_delay: at now + time_us, not after limit_us.
+with w as materialized (select case when not ?4 then ?3 when @now + ?3 < ?5 then @now + ?3 else ?5 end us)
+update @_timeout
+  set state = 1, epoch = 0, due_us = w.us, base_us = ?6, attempt = ?7,
+    error = case when ?8 is null then error else nullif(?8, '') end@tx
+  from w
+  where {THIS} and state = 2 and epoch = ?2 and {UNMARKED}
+  returning id, due_us
+
+--: END_FAIL end (id bigint, epoch bigint, error text)
+-- A run has failed for good: its row is kept in a shard below 0, where no look reads it.
+update @_timeout
+  set state = 3, shard = -1 - shard, error = ?3
+  where {THIS} and state = 2 and epoch = ?2 and {UNMARKED}
+  returning id
+
+--: END_LAST end (id bigint, epoch bigint)
+-- A run was the last, whatever it has answered.
+delete from @_timeout
+  where {THIS} and state = 2 and epoch = ?2 and last is not null and next_due_us is null
+  returning id
+
+--: END_NEXT end (id bigint, epoch bigint)
+-- What has replaced a run holds, whatever the run has answered, and also if its process died.
+update @_timeout
+  set state = 1, epoch = 0, attempt = 0, last = null, error = null, due_us = next_due_us, next_due_us = null,
+    base_us = next_base_us, next_base_us = null, period_us = next_period_us, next_period_us = null,
+    priority = next_priority, next_priority = null, schedule = next_schedule, next_schedule = null,
+    zone = next_zone, next_zone = null, grace_us = next_grace_us, next_grace_us = null,
+    spread_us = next_spread_us, next_spread_us = null, data = next_data, next_data = null@tx
+  where {THIS} and state = 2 and epoch = ?2 and next_due_us is not null
+  returning id, due_us, coalesce(length(data), 0), priority
+
+--: CLOSE close_run (id bigint, epoch bigint)
+-- Comes before the end in a task's transaction. If the row is no longer this run's, SQLite returns no row. PostgreSQL
+-- divides by zero, and what is behind it in the pipeline, the commit too, does not happen.
+--: sqlite
+select 1 from @_timeout where id = ?1 and state = 2 and epoch = ?2
+--: postgresql
+select 1 / count(*)
+  from (select 1 from @_timeout where {THIS} and state = 2 and epoch = ?2 for update) t

@@ -1,0 +1,124 @@
+-- SPDX-License-Identifier: BSD-2-Clause
+-- Statements about processes (members), their leases and the shards that they hold.
+-- In a take each statement must see what was committed before the one before it had its locks.
+
+--: JOIN join (name text, incarnation bigint, lease_us bigint, kinds kinds, dead_incarnation bigint)
+-- A process starts. The new row also replaces that of a process of its name whose lease is over, or that is known to
+-- be dead.
+insert into @_member as m (name, incarnation, until_us, kinds)
+select ?1, ?2, n.us + ?3, ?4
+  from (select @boot us) n
+  where true
+  on conflict (name) do update set incarnation = excluded.incarnation, until_us = excluded.until_us, kinds = ?4
+  where m.incarnation in (?2, ?5) or m.until_us not {LIVE}
+  returning 1
+
+--: NAMESAKE join (name text)
+-- The process that has this name.
+select incarnation, until_us, until_us - @boot from @_member where name = ?1
+
+--: LEAVE leave (name text, incarnation bigint)
+-- A process stops.
+delete from @_member where name = ?1 and incarnation = ?2
+
+--: BURY bury ()
+-- Removes members that died long ago and that nobody has locked. A recent death still shows, as a lease that is over.
+--: sqlite
+delete from @_member where {LONG_OVER}
+--: postgresql
+delete from @_member
+  where name = any(array(select name from @_member where {LONG_OVER} for update skip locked))
+
+--: CALL call ()
+-- Tells the others to look at the shards.
+--: sqlite
+insert into @_hint (id, due_us, shard, len, at_us) values (0, 0, -1, 0, @now)
+--: postgresql
+select pg_notify('@newsmembers', '')
+
+--: RENEW renew (name text, lease_us bigint, incarnation bigint, kinds kinds)
+-- Renews the lease. On SQLite this, MEMBERS and SHARDS are a renewal; on PostgreSQL RENEW_ALL is.
+--: sqlite
+with n as materialized (select @boot us)
+update @_member
+  set until_us = n.us + ?2, kinds = ?4
+  from n
+  where name = ?1 and incarnation = ?3 and until_us between n.us + 1 and n.us + 3600000000
+  returning 1
+
+--: MEMBERS members (kinds int[])
+-- How many living processes run each kind.
+--: sqlite
+select ?1, count(*) from @_member where instr(kinds, ',' || ?1 || ',') > 0 and until_us {LIVE}
+
+--: SHARDS shards (kinds int[], own_name text)
+-- The shards of these kinds, their owners, and the leases of those.
+--: sqlite
+select s.id, s.epoch, s.owner = ?2, coalesce(m.until_us, 0) not between n.us + 1 and n.us + 3600000000,
+  coalesce(m.until_us - n.us, 0), s.rules
+  from (select @boot us) n cross join @_shard s left join @_member m on m.name = s.owner
+  where s.kind = ?1
+
+--: RENEW_ALL renew (name text, lease_us bigint, incarnation bigint, kinds kinds, looked_at int[])
+-- Renews the lease, and returns each shard of the kinds looked_at, with how many others run its kind; then shard 0:
+-- whether the lease is renewed. All of it is as it was before the renewal.
+--: postgresql
+with n as materialized (select @now us), r as (update @_member set until_us = n.us + ?2, kinds = ?4 from n
+  where name = ?1 and incarnation = ?3 and until_us between n.us + 1 and n.us + 3600000000
+  returning set_config('synchronous_commit', case when current_setting('hwt_store.synced') in ('off',
+  'local') then 'on' else current_setting('hwt_store.synced') end, true))
+select s.*, l.n
+  from n, unnest(?5) k(id), lateral (select count(*) n from @_member l
+    where k.id = any(l.kinds) and l.name <> ?1 and l.until_us between n.us + 1 and n.us + 3600000000) l,
+    lateral (select s.id, s.epoch, s.owner = ?1, coalesce(o.until_us,
+    0) not between n.us + 1 and n.us + 3600000000, coalesce(o.until_us - n.us, 0), s.rules from @_shard s
+    left join @_member o on o.name = s.owner where s.kind = k.id offset 0) s
+union all
+select 0, 0, exists (select 1 from r), false, 0, 0, 0
+
+--: OVER take (shards int[])
+-- The first statement of a take notes that the leases of the owners are over. Without that note a renewal that has
+-- read the clock just before the end could commit after the take, and its process would trust it, and start what it
+-- had begun in these shards. It waits for no row that another transaction has locked.
+--: sqlite
+update @_member
+  set until_us = 0
+  where {OVER} and name in (select owner from @_shard where id = @any(?1))
+--: postgresql
+update @_member
+  set until_us = 0
+  where name = any(array(select name from @_member where {OVER} and name = any(array(select owner from @_shard
+    where id = any(?1))) for update skip locked))
+
+--: TAKE take (shard int, epoch bigint, name text)
+-- Takes a shard whose owner has none or an ended lease, as noted by OVER. PostgreSQL waits for no row that another
+-- transaction has locked. A shard that still has its epoch and was not taken comes back with the epoch 0.
+--: sqlite
+update @_shard as s
+  set epoch = s.epoch + 1, owner = ?3, levels = case when s.owner is null then s.levels end
+  where s.id = ?1 and s.epoch = ?2 and {NO_OWNER}
+  returning id, epoch, rules, epoch > 1 and levels is null
+--: postgresql
+with f as materialized (select s.id from @_shard s where s.id = ?1 and s.epoch = ?2 and {NO_OWNER}
+  for update of s skip locked), t as (update @_shard s set epoch = s.epoch + 1, owner = ?3,
+  levels = case when s.owner is null then s.levels end where s.id = (select f.id from f)
+  returning s.id, s.epoch, s.rules, s.epoch > 1 and s.levels is null)
+select *
+  from t
+union all
+select s.id, 0, 0, false
+  from @_shard s
+  where s.id = ?1 and s.epoch = ?2 and not exists (select 1 from t)
+
+--: GIVE give (shard int, epoch bigint, name text, levels data, keeps_levels bool)
+-- Gives a shard, with its levels, to the process that takes it next. PostgreSQL: a shard that is locked stays this
+-- process's, which finds at its next renewal that it no longer wants the shard.
+--: sqlite
+update @_shard
+  set owner = null, levels = case when ?5 then levels else ?4 end
+  where id = ?1 and epoch = ?2 and owner = ?3
+--: postgresql
+update @_shard
+  set owner = null, levels = case when ?5 then levels else ?4 end
+  where id = (select s.id from @_shard s where s.id = ?1 and s.epoch = ?2 and s.owner = ?3
+    for update skip locked)

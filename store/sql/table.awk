@@ -1,0 +1,100 @@
+# SPDX-License-Identifier: BSD-2-Clause
+# Makes a table of C of the statements in *.sql: awk -f table.awk FILE... (README.md says how a file is written).
+# A row is HWTS_STATEMENT(NAME, word, types, text for SQLite, text for PostgreSQL or NULL: the same).
+
+BEGIN {
+	n = split("bigint i int n bool b text t key k data d kinds l bigint[] I int[] N ids J bool[] B key[] K data[] D", word, " ")
+	for (i = 1; i < n; i += 2)
+		letter[word[i]] = word[i + 1]
+}
+
+function fail(what) {
+	print FILENAME ":" FNR ": " what >"/dev/stderr"
+	failed = 1
+	exit 1
+}
+
+# Of "id bigint, key key" the letters of the types.
+function types_of(parameters,    part, words, i, n, types) {
+	n = split(parameters, part, ", *")
+	for (i = 1; i <= n; i++) {
+		if (split(part[i], words, " +") != 2 || !(words[2] in letter))
+			fail("\"" part[i] "\" is not a name and a type")
+		types = types letter[words[2]]
+	}
+	return types
+}
+
+function begin(head,    parts) {
+	if (head !~ /^[A-Z_]+ [a-z_]+ \(.*\)$/)
+		fail("not NAME word (parameter type, ...)")
+	split(head, parts, " ")
+	name = parts[1]
+	if (name in types)
+		fail(name " stands twice")
+	order[++count] = name
+	words_of[name] = parts[2]
+	sub(/^[^(]*\(/, "", head)
+	sub(/\)$/, "", head)
+	types[name] = types_of(head)
+	engine = "both"
+}
+
+/^--: fragment / {
+	name = $3
+	engine = "fragment"
+	next
+}
+/^--: (sqlite|postgresql)$/ {
+	engine = $2
+	next
+}
+/^--:   / { # a head of two lines
+	head = head " " substr($0, 7)
+	if (head ~ /\)$/)
+		begin(head)
+	next
+}
+/^--: / {
+	head = substr($0, 5)
+	if (head ~ /\)$/)
+		begin(head)
+	next
+}
+/^--/ || /^$/ { next }
+{
+	sub(/^ +/, "")
+	text[name, engine] = text[name, engine] (text[name, engine] == "" ? "" : " ") $0
+}
+
+function expanded(text,    was, fragment) {
+	while (match(text, /\{[A-Z_]+\}/)) {
+		fragment = substr(text, RSTART + 1, RLENGTH - 2)
+		if (text_of_fragment(fragment) == "")
+			fail("there is no fragment " fragment)
+		text = substr(text, 1, RSTART - 1) text_of_fragment(fragment) substr(text, RSTART + RLENGTH)
+	}
+	return text
+}
+
+function text_of_fragment(fragment) {
+	return text[fragment, "fragment"]
+}
+
+function literal(text) {
+	text = expanded(text)
+	gsub(/[\\"]/, "\\\\&", text)
+	return "\"" text "\""
+}
+
+END {
+	if (failed)
+		exit 1
+	print "/* Made of store/src/sql by table.awk. */"
+	for (i = 1; i <= count; i++) {
+		name = order[i]
+		same = text[name, "both"]
+		printf "HWTS_STATEMENT(%s, \"%s\", \"%s\",\n\t%s,\n\t%s)\n", name, words_of[name], types[name],
+			literal(same != "" ? same : text[name, "sqlite"]), same != "" ? "NULL" : literal(text[name, "postgresql"])
+	}
+}

@@ -1,0 +1,96 @@
+-- SPDX-License-Identifier: BSD-2-Clause
+-- The tables of a store on PostgreSQL.  psql runs this file as it stands, for a store with the prefix hwt.
+--
+-- What follows the prefix has no underscore, in names that the server would choose too, so that no two stores collide:
+-- "hwt" has an index hwt_ofkind, and hwt_shard_kind is a table of "hwt_shard".
+--
+-- bigints first, then ints: no padding; what few rows have is null, which takes no room.
+
+create table hwt_meta (
+  one int primary key check (one = 1),
+  version int not null,          -- of these tables
+  next_number bigint not null,   -- of the next id; numbers are never used again
+  store text not null);          -- a random text that no other store has
+
+create table hwt_kind (
+  id int primary key,
+  name text not null constraint "hwt_name" unique,
+  shards int not null,
+  mode int,                      -- null: no process has registered it yet
+  horizon_us bigint not null,    -- how far ahead its holders read
+  paused bool not null default false,
+  running int,                   -- limits of each group without a row in hwt_group; null: none
+  start_every_us bigint,
+  burst int,
+  removed bool);                 -- it stays for processes that know its id and put without asking
+
+create table hwt_shard (
+  epoch bigint not null,         -- raised by each take
+  rules bigint not null default 0, -- raised by each change of rules; a begin compares it
+  id int primary key,            -- kind * 1024 + number
+  kind int not null,
+  owner text,                    -- the name of the process that holds it
+  levels bytea)                  -- buckets of tokens that were not full when it was given; null: they begin empty
+  with (fillfactor = 50);
+create index "hwt_ofkind" on hwt_shard (kind);
+
+-- Started processes.
+create table hwt_member (
+  incarnation bigint not null,
+  until_us bigint not null,      -- the end of its lease; 0: somebody has noted that it is over
+  name text primary key,
+  kinds int[] not null)          -- that it runs
+  with (fillfactor = 50);
+
+-- Groups that are paused or have limits of their own.
+create table hwt_group (
+  bucket int not null,
+  kind int not null,
+  grp bytea not null,
+  paused bool not null default false,
+  running int,                   -- null: the group has no limits of its own
+  start_every_us bigint,
+  burst int,
+  primary key (bucket, kind, grp));
+
+-- A begin is a HOT update, as no index has state, epoch or attempt, and the fillfactor leaves it room.
+create table hwt_timeout (
+  id bigint not null,            -- number * 1024 + bucket
+  due_us bigint not null,        -- later than base_us while it is retried, and by the spread
+  base_us bigint not null,       -- of a series the time on its grid; of any other the time that it was put for
+  epoch bigint not null,         -- of the shard as the run began; 0: it does not run
+  period_us bigint not null,     -- 0: none
+  tx xid8 not null default pg_current_xact_id(), -- wrote due_us last: a look finds by it what came behind its mark
+  bucket int not null,           -- a hash of the group, else of the key, else of the number
+  kind int not null,
+  shard int,                     -- kind * 1024 + bucket % shards; of a failed one -1 - that, so no look reads it
+  attempt int not null,          -- how often it has started
+  state smallint not null,       -- 1 pending, 2 running, 3 failed
+  priority smallint not null default 0,
+  grp bytea not null default '', -- '': none, as null is unique in no index
+  key bytea,
+  schedule text,                 -- a cron line
+  zone text,
+  grace_us bigint,
+  spread_us bigint,
+  next_due_us bigint,            -- next_...: what has replaced it while it runs
+  next_base_us bigint,
+  next_period_us bigint,
+  next_grace_us bigint,
+  next_spread_us bigint,
+  next_priority smallint,
+  next_schedule text,
+  next_zone text,
+  last bool,                     -- a series that was cancelled in this run
+  error text,                    -- of its last run
+  data bytea,
+  next_data bytea,
+  primary key (id, bucket))      -- each unique index has the bucket, so that the table may be partitioned by it
+  with (fillfactor = 50, autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 5000);
+-- Begins and ends find their rows by id = any(...), many at once: in the primary key the id leads.  No plan may look for
+-- an id in the index by due time, so that has a predicate which such a statement does not imply; each row meets it.
+create index "hwt_due" on hwt_timeout (shard, due_us, id) where shard is not null;
+create index "hwt_ofgroup" on hwt_timeout (bucket, kind, grp, due_us, id) where grp <> '';
+create unique index "hwt_key" on hwt_timeout (bucket, kind, grp, key) where key is not null;
+
+insert into hwt_meta values (1, 2, 1, replace(gen_random_uuid()::text, '-', '')) on conflict (one) do nothing;

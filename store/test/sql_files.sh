@@ -1,0 +1,46 @@
+#!/bin/sh
+# SPDX-License-Identifier: BSD-2-Clause
+# The scripts of store/sql/ run with psql and sqlite3 as they stand, and make what an open makes.
+set -u
+cd "$(dirname "$0")/../.." || exit 1
+BUILD=${BUILD:-build}
+# shellcheck source=test/result.sh
+. test/result.sh
+if [ -z "${HWT_STORE_URL:-}" ]; then
+	exec store/test/postgres.sh "$0"
+fi
+folder=$(mktemp -d)
+trap 'rm -rf "$folder"' EXIT
+sql=store/sql
+at=${HWT_STORE_URL#pg:host=}
+at=${at%% *}
+
+on() { # DATABASE PROGRAM ARGUMENT...
+	database=$1 program=$2
+	shift 2
+	"$program" -h "$at" -U hwt -d "$database" "$@"
+}
+# Tables, views and functions; the hash, who may call what, and empty lines aside.
+shape() {
+	on "$1" pg_dump -s -x | grep -vE '^(--|\\|$)|-- libhwt-store [0-9a-f]+$' | sort
+}
+
+on postgres psql -qc 'create database by_psql' -c 'create database by_open' >"$folder/log" 2>&1
+for script in tables_postgresql views_postgresql functions; do
+	result "psql_runs_$script" "$(on by_psql psql -q -v ON_ERROR_STOP=1 -f $sql/$script.sql 2>&1 | grep -v NOTICE)"
+done
+result an_open_makes_the_others "$("$BUILD/hwt-jobs" -d "pg:host=$at user=hwt dbname=by_open" stats 2>&1 >/dev/null)"
+shape by_psql >"$folder/psql"
+shape by_open >"$folder/open"
+result there_is_something_to_compare "$([ "$(wc -l <"$folder/open")" -gt 300 ] || wc -l "$folder/open")"
+result an_open_makes_what_psql_makes "$(diff "$folder/psql" "$folder/open" | head -20)"
+
+if command -v sqlite3 >/dev/null 2>&1 && "$BUILD/hwt-jobs" -d "sqlite:$folder/made.db" put --make a text >"$folder/log" 2>&1; then
+	cat $sql/tables_sqlite.sql $sql/views_sqlite.sql | sqlite3 "$folder/shell.db" >"$folder/log" 2>&1
+	result sqlite3_runs_the_tables_and_views "$(cat "$folder/log")"
+	for by in shell made; do
+		sqlite3 "$folder/$by.db" 'select sql from sqlite_master' | grep -v '^ *--' | sed 's/ *--.*//' | sort >"$folder/$by"
+	done
+	result an_open_makes_what_sqlite3_makes "$(diff "$folder/shell" "$folder/made" | head -20)"
+fi
+finish
