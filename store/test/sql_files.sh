@@ -35,6 +35,13 @@ shape by_open >"$folder/open"
 result there_is_something_to_compare "$([ "$(wc -l <"$folder/open")" -gt 300 ] || wc -l "$folder/open")"
 result an_open_makes_what_psql_makes "$(diff "$folder/psql" "$folder/open" | head -20)"
 
+page=store/doc/schema.md
+result the_page_has_each_column "$(sed -nE 's/^  ([a-z_]+) (text|u?int|integer|bigint|bool|xid8|smallint|bytea|blob|key).*/\1/p' $sql/tables_*.sql | sort -u |
+	while read -r column; do grep -q "\`$column\`" $page || echo "$page: no $column"; done)"
+sed -n '/^```sql$/,/^```$/p' $page | grep -v '^```' >"$folder/queries"
+result the_queries_of_the_page_run "$([ "$(grep -c ';$' "$folder/queries")" -eq 3 ] || cat "$folder/queries"
+	on by_open psql -q -v ON_ERROR_STOP=1 -f "$folder/queries" 2>&1 >/dev/null)"
+
 if command -v sqlite3 >/dev/null 2>&1 && "$BUILD/hwt-jobs" -d "sqlite:$folder/made.db" put --make a text >"$folder/log" 2>&1; then
 	cat $sql/tables_sqlite.sql $sql/views_sqlite.sql | sqlite3 "$folder/shell.db" >"$folder/log" 2>&1
 	result sqlite3_runs_the_tables_and_views "$(cat "$folder/log")"
