@@ -66,7 +66,8 @@
  *     hwt_cancel                  any                          yes                            ENOENT
  *     hwt_cancel_sync             any                          yes; its own: EDEADLK          ENOENT
  *     hwt_reschedule*             any                          yes; its own: re-arms          ENOENT
- *     hwt_timeout_*, hwt_is_*, hwt_pending_timeouts, hwt_timer_stats, hwt_timer_config, hwt_timer_user, hwt_timer_grid
+ *     hwt_timeout_*, hwt_is_*, hwt_pending_timeouts, hwt_timer_each, hwt_timer_stats, hwt_timer_config, hwt_timer_user,
+ *     hwt_timer_grid
  *                                 any                          yes                            yes
  *     hwt_timer_start             any                          yes, does nothing              ECANCELED
  *     hwt_timer_stop              any                          EDEADLK                        waits, does nothing
@@ -287,6 +288,30 @@ HWT_API int hwt_timeout_format(hwt_timeout timeout, char *buf, size_t len);
  * Returns  exact while no thread is in a call, otherwise near it and never below 0; 0 for NULL.
  * Cost     four reads for each lane and one for each task thread. */
 HWT_API uint64_t hwt_pending_timeouts(const hwt_timer *timer);
+
+/* What hwt_timer_each shows of a timeout. */
+typedef struct hwt_pending {
+	hwt_timeout timeout;
+	hwt_task *task; /* NULL with HWT_COLLECT */
+	void *arg;
+	/* On the timer's clock.  Of a single one that runs the deadline at which it was due, of one that will run again
+	 * the next. */
+	int64_t deadline_ns;
+	int64_t period_ns; /* 0: once */
+	hwt_state state;   /* HWT_PENDING or HWT_RUNNING; after a stop HWT_CANCELLED */
+} hwt_pending;
+
+/* Calls visit(ctx, pending) for each timeout that is pending or running, in no order; a visit that returns false is the
+ * last.  One that is pending during the whole call is visited exactly once, also if it is moved meanwhile, with the old
+ * deadline or the new one.  One that begins or ends meanwhile is visited once or not at all.  task, arg and period_ns
+ * are those of the timeout that is named; state and deadline_ns may be some instructions apart.  One that was cancelled
+ * in its run is HWT_RUNNING until its task returns.  After a stop it visits what hwt_timer_next_unprocessed would still
+ * hand out; a stop during the call may end it early.  doc/guide.md, "What is pending".
+ * Returns  0; EINVAL.
+ * Threads  any number at once; holds up no other thread, and takes no lock while the timer runs.  visit may make every
+ *          call but hwt_timer_destroy, and may cancel what it is shown.
+ * Cost     some 10 ns for each record that the timer has memory for (hwt_stats.records), and the visits. */
+HWT_API int hwt_timer_each(hwt_timer *timer, bool (*visit)(void *ctx, const hwt_pending *pending), void *ctx);
 
 /* Settings */
 

@@ -213,14 +213,14 @@ static void count_release(void *arg)
 
 static void submit_subject(void)
 {
-	struct hwt_extension extension = { NULL, is->owned ? count_release : NULL, 0 };
+	struct hwt_extension extension = { &subject, is->owned ? count_release : NULL, 0 };
 	struct hwt_lane *lane = lanes_at(&timer->lanes, 0); /* without the mutex, which a trim may hold */
 	int rc;
 
 	if (is->owned || is->period_ns > 0)
 		rc = hwt_lane_submit_extended(lane, count_run, &extension, is->period_ns, is->deadline_ns, &subject);
 	else
-		rc = hwt_lane_submit(lane, count_run, NULL, is->deadline_ns, &subject);
+		rc = hwt_lane_submit(lane, count_run, &subject, is->deadline_ns, &subject);
 	CHECK(rc == 0 || rc == ECANCELED);
 	accepted += rc == 0;
 	refused = rc != 0;
@@ -288,24 +288,63 @@ static void look(void)
 	looked = record_read_deadline(subject.entry, subject.generation, &looked_ns);
 }
 
-/* Its record serves a stranger, or is the extension of one. */
+/* Its record serves a stranger, or is the extension of one.  The stranger's arg leads nowhere. */
+#define STRANGER ((void *)8)
+
 static void submit_stranger(void)
 {
-	CHECK_INT(hwt_lane_submit(lane_at(&timer->lanes, 0), count_stranger, NULL, START + 7 * TICK, &stale), ==, 0);
+	CHECK_INT(hwt_lane_submit(lane_at(&timer->lanes, 0), count_stranger, STRANGER, START + 7 * TICK, &stale), ==,
+		  0);
 	accepted++;
-	CHECK(stale.entry == subject.entry);
 }
 
 static void submit_extended_stranger(void)
 {
-	struct hwt_extension extension = { NULL, NULL, 0 };
+	struct hwt_extension extension = { STRANGER, NULL, 0 };
 
 	CHECK_INT(hwt_lane_submit_extended(lane_at(&timer->lanes, 0), count_stranger, &extension, 0, START + 7 * TICK,
 					   &stale),
 		  ==, 0);
 	accepted++;
 	strangers = 1;
-	CHECK(((struct hwt_record *)stale.entry)->arg == subject.entry);
+	CHECK(record_second(stale.entry) == subject.entry);
+}
+
+/* Somebody walks over all there is: a timeout once, and as it is. */
+static unsigned visits;
+
+static bool visit(void *ctx, const hwt_pending *pending)
+{
+	bool is_stopped = atomic_load(&timer->state) == TIMER_STOPPED;
+
+	CHECK(ctx == &visits);
+	CHECK(pending->state == HWT_PENDING || pending->state == (is_stopped ? HWT_CANCELLED : HWT_RUNNING));
+	if (pending->task == count_run) {
+		visits++;
+		looked = true;
+		looked_ns = is->period_ns > 0 ? is->deadline_ns : pending->deadline_ns;
+		CHECK(pending->arg == &subject && pending->period_ns == is->period_ns);
+		CHECK(pending->timeout.entry == subject.entry && pending->timeout.generation == subject.generation);
+	} else {
+		CHECK(pending->task == count_stranger && pending->arg == STRANGER && pending->period_ns == 0);
+		CHECK_INT(pending->deadline_ns, ==, START + 7 * TICK);
+		CHECK(pending->timeout.generation != subject.generation || pending->timeout.entry != subject.entry);
+	}
+	return true;
+}
+
+static bool subject_is_alive(void)
+{
+	return subject.entry != NULL && record_is_alive(subject.entry, subject.generation);
+}
+
+static void walk(void)
+{
+	bool was_alive = subject_is_alive();
+
+	CHECK_INT(hwt_timer_each(timer, visit, &visits), ==, 0);
+	CHECK_INT(visits, <=, 1);
+	CHECK(visits == 1 || !was_alive || !subject_is_alive());
 }
 
 static void cancel_and_use_again(void (*submit)(void))
@@ -318,6 +357,15 @@ static void cancel_and_use_again(void (*submit)(void))
 static void use_again(void)
 {
 	cancel_and_use_again(submit_stranger);
+	CHECK(stale.entry == subject.entry);
+}
+
+/* The record of its extension serves one, too. */
+static void use_both_again(void)
+{
+	cancel_and_use_again(submit_stranger);
+	submit_stranger();
+	strangers = 1;
 }
 
 static void use_again_as_an_extension(void)
@@ -446,6 +494,7 @@ static void set_up(void)
 	accepted = ran = cancelled = returned = again = released = moves_begun = moves_done = 0;
 	movers[0].rc = movers[1].rc = NOT_DONE;
 	looked = in_task = false;
+	visits = 0;
 	ran_ns = INT64_MAX;
 	looked_ns = INT64_MIN;
 	runs_left = UINT_MAX;
@@ -769,6 +818,35 @@ RACES(a_look_races_the_expiry_a_move_and_the_record_s_next_use)
 	RACE(200, 3, "word|look|mov", ONE_IN_THE_WHEEL, look, move_first, worker_passes_once);
 	begin_moves(&again_once, 0, 0);
 	RACE(20, 2, "word|look", ONE_IN_THE_WHEEL, look, worker_passes);
+}
+
+/* Its next use has another task and another arg, and may have its memory or that of its extension. */
+RACES(a_walk_races_the_expiry_a_move_and_the_record_s_next_use)
+{
+	RACE(20, 2, "word|look", A_QUEUED_ONE, walk, worker_passes);
+	RACE(20, 2, "word|look", ONE_IN_THE_WHEEL, walk, use_again);
+	RACE(20, 2, "word|look", ONE_IN_THE_WHEEL, walk, use_again_as_an_extension);
+	begin_moves(&owned, 0, 0);
+	RACE(20, 2, "word|look", ONE_IN_THE_WHEEL, walk, worker_passes);
+	RACE(20, 2, "word|look", ONE_IN_THE_WHEEL, walk, use_both_again);
+	begin_moves(&late, START + TICK, 0);
+	RACE(200, 3, "word edge|look|mov", ONE_IN_THE_WHEEL, walk, move_first, worker_passes_once);
+	begin_moves(&again_once, 0, 0);
+	RACE(20, 1, "word|look", ONE_IN_THE_WHEEL, walk, worker_passes);
+	begin_moves(&periodic, 0, 0);
+	RACE(20, 1, "word|look", ONE_IN_THE_WHEEL, walk, worker_passes);
+	RACE(50, 2, "word edge|look", ONE_IN_THE_WHEEL, walk, cancel_first, worker_passes_once);
+}
+
+RACES(a_walk_races_a_stop_and_a_trim)
+{
+	RACE(5, 1, "word|look", ONE_IN_THE_WHEEL, walk, stop);
+	RACE(5, 1, "word|look", A_QUEUED_ONE, walk, stop);
+	begin_moves(&owned, 0, 0);
+	RACE(5, 1, "word|look", ONE_IN_THE_WHEEL, walk, stop);
+	begin_moves(&usual, 0, 0);
+	is_given_back = true;
+	RACE(10, 1, "word load|look|slab", AN_ENDED_ONE, walk, trim, submit_subject);
 }
 
 /* At the end of a run that was not to be the last. */

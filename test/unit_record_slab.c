@@ -2,6 +2,11 @@
 /* Slabs of records: where they lie, whose they are, what comes home to them, and when they go. */
 #include "unit.h"
 
+#include <limits.h>
+#ifdef __GLIBC__
+#include <malloc.h>
+#endif
+
 #define MANY 1000u
 
 static struct hwt_record_slabs slabs;
@@ -130,6 +135,32 @@ TEST(a_prepared_slab_serves_the_next_lane_or_goes)
 	hwt_pool_prepare(&slabs);
 	CHECK_INT(record_slabs_held(&slabs), ==, 0);
 	memory_is_back();
+	end();
+}
+
+/* What the allocator has used before is not taken for timeouts by a walk. */
+TEST(a_slab_begins_with_words_of_zero)
+{
+	enum { SLABS = 4 };
+#ifdef __GLIBC__
+	char *before;
+
+	REQUIRE(mallopt(M_MMAP_THRESHOLD, INT_MAX) == 1);
+	before = malloc((SLABS + 2) * SLAB_BYTES);
+	REQUIRE(before != NULL);
+	memset(before, STATE_ARMED, (SLABS + 2) * SLAB_BYTES);
+	free(before);
+#endif
+	begin();
+	for (unsigned i = 0; i < SLABS; i++) {
+		struct hwt_record_slab *slab = hwt_record_slab_make(&slabs, &mine);
+		hwt_pending pending;
+
+		REQUIRE(slab != NULL && hwt_record_slab_extend(slab, true));
+		CHECK_INT(record_slab_span(slab), ==, SLAB_RECORDS * sizeof(struct hwt_record));
+		for (unsigned n = 0; n < SLAB_RECORDS; n++)
+			CHECK(!record_read((struct hwt_record *)(void *)record_slab_begin(slab) + n, &pending));
+	}
 	end();
 }
 

@@ -31,8 +31,10 @@
  *   [end]    finish stores the word (release), hwt_timeout_state loads it (acquire): a thread that sees EXPIRED sees
  *            what the task wrote.
  *   [move]   RESCHEDULING is set (acquire) before the deadline is written, and cleared (release) after it.
- *   [look]   the deadline is stored with release.  record_read_deadline loads it (acquire) between two loads of the
- *            word: a thread that reads the deadline of a later life then also sees the word of that life.
+ *   [look]   deadline, task and arg are stored with release, and so is all that shares their memory.  A look loads them
+ *            (acquire) between two loads of the word: a thread that reads what was written after the end of a timeout
+ *            then also sees the word of that end.  The memory of an extension is overwritten after the end of the
+ *            timeout that has it.
  */
 #ifndef HWT_RECORD_H
 #define HWT_RECORD_H
@@ -44,9 +46,9 @@ struct hwt_lane;
 
 /* The contents of a record that is the extension of another.  Its deadline_ns holds the period: record_period. */
 struct hwt_extension {
-	void *arg;
-	void (*release)(void *arg); /* NULL: there is none, or it has been called */
-	uint64_t missed;            /* periods merged into the present run */
+	_Atomic(void *) arg;
+	void (*_Atomic release)(void *arg); /* NULL: there is none, or it has been called */
+	uint64_t missed;                    /* periods merged into the present run */
 };
 
 struct hwt_record {
@@ -64,14 +66,14 @@ struct hwt_record {
 	union {
 		struct {
 			union {
-				struct
-				{ /* of a timeout: written by take, read by the worker and by the thread that ends it */
-					hwt_task *task;
-					void *arg;
+				struct { /* of a timeout: written by take, atomic for looks: [look] */
+					_Atomic(hwt_task *) task;
+					_Atomic(void *) arg;
 				};
 				struct { /* of a free record */
-					struct hwt_record *free_next;
-					struct hwt_record *free_ahead; /* the one to prefetch when this one is taken */
+					_Atomic(struct hwt_record *) free_next;
+					/* The one to prefetch when this one is taken. */
+					_Atomic(struct hwt_record *) free_ahead;
 				};
 			};
 			union {
@@ -103,22 +105,40 @@ static inline void record_set_deadline(struct hwt_record *record, int64_t deadli
 	atomic_store_explicit(&record->deadline_ns, deadline_ns, memory_order_release); /* [look] */
 }
 
+/* Returns the task of a timeout.  Relaxed: the load of the word has ordered it, [word]. */
+static inline hwt_task *record_task(const struct hwt_record *record)
+{
+	return atomic_load_explicit(&record->task, memory_order_relaxed);
+}
+
+/* Returns the record of the extension of a record that is EXTENDED.  Relaxed: as above. */
+static inline struct hwt_record *record_second(const struct hwt_record *record)
+{
+	return atomic_load_explicit(&record->arg, memory_order_relaxed);
+}
+
 /* Returns the extension of a record that is EXTENDED. */
 static inline struct hwt_extension *record_extension(const struct hwt_record *record)
 {
-	return &((struct hwt_record *)record->arg)->extension;
+	return &record_second(record)->extension;
 }
 
 /* Returns the period of a record that is EXTENDED, 0 if it has none. */
 static inline int64_t record_period(const struct hwt_record *record)
 {
-	return record_deadline(record->arg);
+	return record_deadline(record_second(record));
 }
 
-/* Returns the user's arg. */
+/* Returns where the user's arg is. */
+static inline const _Atomic(void *) *record_arg_at(const struct hwt_record *record, uint64_t word)
+{
+	return unlikely(word_has(word, WORD_EXTENDED)) ? &record_extension(record)->arg : &record->arg;
+}
+
+/* Returns the user's arg.  Relaxed: as above. */
 static inline void *record_arg(const struct hwt_record *record, uint64_t word)
 {
-	return unlikely(word_has(word, WORD_EXTENDED)) ? record_extension(record)->arg : record->arg;
+	return atomic_load_explicit(record_arg_at(record, word), memory_order_relaxed);
 }
 
 /* Asks for both ends of the record, as records straddle cache lines. */
@@ -146,8 +166,8 @@ static inline hwt_timeout record_take(struct hwt_record *record, hwt_task *task,
 	uint64_t generation = word_generation(atomic_load_explicit(&record->word, memory_order_relaxed)) + 1;
 
 	record_set_deadline(record, deadline_ns);
-	record->task = task;
-	record->arg = arg;
+	atomic_store_explicit(&record->task, task, memory_order_release); /* [look] */
+	atomic_store_explicit(&record->arg, arg, memory_order_release);   /* [look] */
 	record->place = 0;
 	HWT_POINT("word take");
 	atomic_store_explicit(&record->word, word_make(generation, STATE_QUEUED) | flags,
@@ -292,6 +312,45 @@ static inline bool record_read_deadline(struct hwt_record *record, uint64_t gene
 		return false;
 	*deadline_ns = seen_ns;
 	return true;
+}
+
+static inline bool record_is_alive(struct hwt_record *record, uint64_t generation)
+{
+	uint64_t word = record_word(record);
+
+	return word_generation(word) == generation && word_is_alive(word);
+}
+
+/*
+ * Reads the timeout that the record serves; false if there is none, or if it ends meanwhile.  As record_read_deadline
+ * it changes nothing and waits for no thread.  arg leads to an extension only if the word says so after it was read.
+ */
+static inline bool record_read(struct hwt_record *record, hwt_pending *out)
+{
+	/* No HWT_POINT: a walk comes by at many records that serve nothing. */
+	uint64_t word = atomic_load_explicit(&record->word, memory_order_acquire); /* [word] */
+	uint64_t generation = word_generation(word), now;
+	const struct hwt_record *second;
+
+	if (likely(!word_is_alive(word)))
+		return false;
+	HWT_POINT("look");
+	*out = (hwt_pending){ .timeout = { record, generation } };
+	out->task = atomic_load_explicit(&record->task, memory_order_acquire);               /* [look] */
+	out->arg = atomic_load_explicit(&record->arg, memory_order_acquire);                 /* [look] */
+	out->deadline_ns = atomic_load_explicit(&record->deadline_ns, memory_order_acquire); /* [look] */
+	if (unlikely(word_has(word, WORD_EXTENDED))) {
+		if (!record_is_alive(record, generation))
+			return false;
+		HWT_POINT("look");
+		second = out->arg;
+		out->arg = atomic_load_explicit(&second->extension.arg, memory_order_acquire);     /* [look] */
+		out->period_ns = atomic_load_explicit(&second->deadline_ns, memory_order_acquire); /* [look] */
+	}
+	HWT_POINT("look");
+	now = record_word(record);
+	out->state = word_state(now) == STATE_RUNNING ? HWT_RUNNING : HWT_PENDING;
+	return word_generation(now) == generation && word_is_alive(now);
 }
 
 /*

@@ -153,6 +153,12 @@ static inline bool word_is_pending(uint64_t word)
 	return state == STATE_QUEUED || state == STATE_ARMED || state == STATE_READY;
 }
 
+/* Returns true if the word is that of a timeout that has not ended. */
+static inline bool word_is_alive(uint64_t word)
+{
+	return word_is_pending(word) || word_state(word) == STATE_RUNNING;
+}
+
 /* Returns true if the word has this state and no flag. */
 static inline bool word_is_plain(uint64_t word, enum word_state state)
 {

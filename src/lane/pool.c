@@ -12,7 +12,7 @@ static void adopt(struct hwt_pool *pool, struct hwt_record_slab *slab)
 	pool->free = slab->free;
 	pool->out = slab->out;
 	pool->carve = record_slab_begin(slab) + slab->carve;
-	pool->carve_end = record_slab_begin(slab) + slab->span;
+	pool->carve_end = record_slab_begin(slab) + record_slab_span(slab);
 	/* No handle has this generation, and those to come have a higher one: a stale handle matches none of them. */
 	pool->carve_word = word_make(slab->base, STATE_FREE);
 	slab->is_used = true;
@@ -121,7 +121,7 @@ static struct hwt_record *extend(struct hwt_pool *pool, bool all)
 
 	if (slab == NULL || hwt_mem_refused() || !hwt_record_slab_extend(slab, all))
 		return NULL;
-	pool->carve_end = record_slab_begin(slab) + slab->span;
+	pool->carve_end = record_slab_begin(slab) + record_slab_span(slab);
 	return pool_carve(pool);
 }
 
@@ -182,8 +182,8 @@ void hwt_pool_unused(struct hwt_pool *pool, struct hwt_record *record)
 		record_slab_return_one(record);
 		return;
 	}
-	record->free_next = pool->free;
-	record->free_ahead = record;
+	record_set_next(record, pool->free);
+	record_set_ahead(record, record);
 	pool->free = record;
 	pool->out--;
 }

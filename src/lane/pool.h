@@ -71,9 +71,10 @@ static inline struct hwt_record *pool_pop(struct hwt_pool *pool)
 	struct hwt_record *record = pool->free;
 
 	if (record != NULL) {
-		pool->free = record->free_next;
+		pool->free = record_next(record);
 		pool->out++;
-		record_prefetch(record->free_ahead);
+		/* Relaxed: as record_next. */
+		record_prefetch(atomic_load_explicit(&record->free_ahead, memory_order_relaxed));
 	}
 	return record;
 }

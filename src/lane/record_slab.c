@@ -2,6 +2,8 @@
 /* Making slabs of records, returning to them, and giving their memory back; record_slab.h. */
 #include "lane/record_slab.h"
 
+#include <string.h>
+
 /* The records of a page. */
 #define FIRST_SPAN ((uint32_t)(4096 / sizeof(struct hwt_record) * sizeof(struct hwt_record)))
 
@@ -35,6 +37,9 @@ struct hwt_record_slab *hwt_record_slab_make(struct hwt_record_slabs *slabs, con
 
 	if (records == NULL)
 		return NULL;
+	/* S5.  Pages that the allocator has used before may have other bytes. */
+	if (!hwt_mem_give_back(records, SLAB_BYTES))
+		memset(records, 0, SLAB_BYTES);
 	slab = record_slab_of(records);
 	*slab = (struct hwt_record_slab){ .slabs = slabs };
 	atomic_init(&slab->home, 0);
@@ -51,19 +56,19 @@ struct hwt_record_slab *hwt_record_slab_make(struct hwt_record_slabs *slabs, con
 
 bool hwt_record_slab_has_room(const struct hwt_record_slab *slab)
 {
-	return slab->span < last_end();
+	return record_slab_span(slab) < last_end();
 }
 
 bool hwt_record_slab_extend(struct hwt_record_slab *slab, bool all)
 {
-	uint32_t room = last_end() - slab->span, more = slab->span == 0 ? FIRST_SPAN : slab->span;
+	uint32_t span = record_slab_span(slab), room = last_end() - span, more = span == 0 ? FIRST_SPAN : span;
 
 	if (room == 0)
 		return false;
-	if (slab->span == 0)
+	if (span == 0)
 		hwt_mem_want_huge(record_slab_begin(slab), SLAB_BYTES, all);
 	more = all || more > room ? room : more;
-	slab->span += more;
+	atomic_store_explicit(&slab->span, span + more, memory_order_relaxed); /* relaxed: S5 needs no order */
 	atomic_fetch_add_explicit(&slab->slabs->held, more, memory_order_relaxed); /* relaxed: only a number */
 	return true;
 }
@@ -82,7 +87,7 @@ void hwt_record_slab_release(struct hwt_record_slab *slab)
 {
 	enum record_slab_rest rest = hwt_record_slab_has_room(slab) ? REST_ROOM : REST_NONE;
 
-	if (slab->free != NULL || slab->carve < slab->span)
+	if (slab->free != NULL || slab->carve < record_slab_span(slab))
 		rest = REST_SOME;
 	/* Relaxed: a hint. */
 	atomic_store_explicit(&slab->rest, rest, memory_order_relaxed);
@@ -104,7 +109,7 @@ static bool is_empty(struct hwt_record_slab *slab, uint64_t *home)
  */
 static void give(struct hwt_record_slab *slab, size_t *bytes)
 {
-	uint32_t held = slab->span;
+	uint32_t held = record_slab_span(slab);
 
 	slab->base += slab->refills + 2;
 	slab->refills = 0;
@@ -117,7 +122,7 @@ static void give(struct hwt_record_slab *slab, size_t *bytes)
 	if (!hwt_mem_give_back(record_slab_begin(slab), SLAB_BYTES))
 		return;
 	HWT_POINT("slab given");
-	slab->span = 0;
+	atomic_store_explicit(&slab->span, 0, memory_order_relaxed); /* relaxed: a look finds nothing here anyway */
 	atomic_fetch_sub_explicit(&slab->slabs->held, held, memory_order_relaxed); /* relaxed: only a number */
 	*bytes += held;
 }
@@ -151,7 +156,7 @@ void hwt_record_slab_return(struct hwt_record_slab *slab, struct hwt_record *fir
 	uint64_t home = atomic_load_explicit(&slab->home, memory_order_relaxed), added;
 
 	do {
-		last->free_next = home_first(slab, home);
+		record_set_next(last, home_first(slab, home));
 		added = (uint64_t)(home_count(home) + count) << 32 | record_slab_offset(first);
 		HWT_POINT("slab return");
 	} while (!atomic_compare_exchange_weak_explicit(&slab->home, &home, added, memory_order_release, /* [home] */
@@ -162,7 +167,7 @@ void hwt_record_slab_begin_chain(struct hwt_record_slab *slab, struct hwt_record
 {
 	slab->first = slab->last = record;
 	slab->count = 1;
-	record->free_ahead = record;
+	record_set_ahead(record, record);
 	for (unsigned i = 0; i < HWT_RETURN_AHEAD; i++)
 		slab->recent[i] = record_slab_offset(record);
 	slab->touched = slab->slabs->touched;

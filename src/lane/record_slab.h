@@ -39,6 +39,7 @@
  *   S3  after each give, base is above the generation of each handle that was made in the slab before.  Between two
  *       lives a record comes home, and the owner refills.  So each generation is at most base + 1 + refills.
  *   S4  free, out, carve, span, base and refills change only under the owner.
+ *   S5  each word up to span is that of a record, or 0: what has not been carved has bytes of zero.
  *
  * Ordering
  *
@@ -46,6 +47,7 @@
  *            done with the records.  Only all records are taken, so the word needs no counter against reuse.
  *   [owner]  release of a slab -> claim (acquire): S4.
  *   [slabs]  a slab is put into the list with release, and found with acquire: its head is complete.
+ *   [look]   the links of free records share memory with task and arg (record.h).
  */
 #ifndef HWT_RECORD_SLAB_H
 #define HWT_RECORD_SLAB_H
@@ -78,17 +80,18 @@ struct hwt_record_slab {
 	_Atomic uint64_t home;       /* [home] */
 	_Atomic(const void *) owner; /* [owner]: a lane, the worker (&hwt_record_slab_worker), NULL */
 	_Atomic unsigned rest;       /* enum record_slab_rest.  A hint, written by the owner */
+	_Atomic uint32_t span;       /* offset of the end of the span, written by the owner: S5 */
 	struct hwt_record_slabs *slabs;
 	struct hwt_record_slab *next;
 
 	/* The owner's. */
 	alignas(HWT_LINE) struct hwt_record *free;
 	uint32_t out;
-	uint32_t carve, span; /* offsets: of the next record that never served, and of the end of the span */
-	bool is_used;         /* by a lane, since the worker last looked */
-	uint64_t base;        /* the generation of what is carved */
-	uint64_t refills;     /* since the last give */
-	int64_t empty_ns;     /* when the worker first found it empty; 0: it is not */
+	uint32_t carve;   /* offset of the next record that never served */
+	bool is_used;     /* by a lane, since the worker last looked */
+	uint64_t base;    /* the generation of what is carved */
+	uint64_t refills; /* since the last give */
+	int64_t empty_ns; /* when the worker first found it empty; 0: it is not */
 
 	/* The worker's: records in the order in which they ended. */
 	alignas(HWT_LINE) struct hwt_record *first;
@@ -132,6 +135,12 @@ static inline char *record_slab_begin(const struct hwt_record_slab *slab)
 	return (char *)(((uintptr_t)slab & ~(uintptr_t)(SLAB_BYTES - 1)) - SLAB_BYTES);
 }
 #endif
+
+/* Returns the offset of the end of the span.  Relaxed: to a look only the records count that it has heard of. */
+static inline uint32_t record_slab_span(const struct hwt_record_slab *slab)
+{
+	return atomic_load_explicit(&slab->span, memory_order_relaxed);
+}
 
 static inline uint32_t record_slab_offset(const struct hwt_record *record)
 {
@@ -197,6 +206,22 @@ void hwt_record_slabs_flush(struct hwt_record_slabs *slabs);
 /* Slow half of record_slab_chain: the first one of a pass. */
 void hwt_record_slab_begin_chain(struct hwt_record_slab *slab, struct hwt_record *record);
 
+/* Returns the next one of a list of free records.  Relaxed: only the owner of the list reads its links. */
+static inline struct hwt_record *record_next(const struct hwt_record *record)
+{
+	return atomic_load_explicit(&record->free_next, memory_order_relaxed);
+}
+
+static inline void record_set_next(struct hwt_record *record, struct hwt_record *next)
+{
+	atomic_store_explicit(&record->free_next, next, memory_order_release); /* [look] */
+}
+
+static inline void record_set_ahead(struct hwt_record *record, struct hwt_record *ahead)
+{
+	atomic_store_explicit(&record->free_ahead, ahead, memory_order_release); /* [look] */
+}
+
 /* Appends an ended record to the chain of its slab, and makes the one HWT_RETURN_AHEAD before it point to it. */
 static inline void record_slab_chain(struct hwt_record *record)
 {
@@ -207,10 +232,10 @@ static inline void record_slab_chain(struct hwt_record *record)
 		hwt_record_slab_begin_chain(slab, record);
 		return;
 	}
-	slab->last->free_next = record;
+	record_set_next(slab->last, record);
 	slab->last = record;
-	record->free_ahead = record;
-	((struct hwt_record *)(record_slab_base(record) + *recent))->free_ahead = record;
+	record_set_ahead(record, record);
+	record_set_ahead((struct hwt_record *)(record_slab_base(record) + *recent), record);
 	*recent = record_slab_offset(record);
 	slab->count++;
 }
@@ -218,7 +243,7 @@ static inline void record_slab_chain(struct hwt_record *record)
 /* The same from a thread that is not the worker: at once. */
 static inline void record_slab_return_one(struct hwt_record *record)
 {
-	record->free_ahead = record;
+	record_set_ahead(record, record);
 	hwt_record_slab_return(record_slab_of(record), record, record, 1);
 }
 

@@ -198,7 +198,9 @@ static struct hwt_record *make_extension(struct hwt_lane *lane, const struct hwt
 	 */
 	atomic_store_explicit(&record->lane, lane, memory_order_release); /* [made] */
 	record_set_deadline(record, period_ns);
-	record->extension = *extension;
+	atomic_store_explicit(&record->extension.arg, extension->arg, memory_order_release);         /* [look] */
+	atomic_store_explicit(&record->extension.release, extension->release, memory_order_release); /* [look] */
+	record->extension.missed = 0;
 	return record;
 }
 
@@ -228,16 +230,18 @@ int hwt_lane_submit_extended(struct hwt_lane *lane, hwt_task *task, const struct
 void hwt_record_release(struct hwt_record *record)
 {
 	struct hwt_extension *extension = record_extension(record);
-	void (*release)(void *) = extension->release;
+	/* Relaxed: the thread that has ended the timeout has its extension; a look reads arg alone. */
+	void (*release)(void *) = atomic_load_explicit(&extension->release, memory_order_relaxed);
+	void *arg = atomic_load_explicit(&extension->arg, memory_order_relaxed);
 
-	extension->release = NULL;
+	atomic_store_explicit(&extension->release, NULL, memory_order_relaxed);
 	if (release != NULL)
-		release(extension->arg);
+		release(arg);
 }
 
 void hwt_lane_return_both(struct hwt_record *record)
 {
-	struct hwt_record *second = record->arg;
+	struct hwt_record *second = record_second(record);
 
 	hwt_record_release(record);
 	record_slab_chain(second);

@@ -272,6 +272,7 @@ int hwt_timer_stop(hwt_timer *timer, size_t *unprocessed)
 bool hwt_timer_next_unprocessed(hwt_timer *timer, hwt_unprocessed *out)
 {
 	struct hwt_record *record = NULL;
+	hwt_pending left;
 
 	if (timer == NULL || out == NULL || timer_state(timer) != TIMER_STOPPED)
 		return false;
@@ -282,10 +283,11 @@ bool hwt_timer_next_unprocessed(hwt_timer *timer, hwt_unprocessed *out)
 	pthread_mutex_unlock(&timer->monitor.mutex);
 	if (record == NULL)
 		return false;
-	out->timeout = (hwt_timeout){ record, word_generation(record_word(record)) };
-	out->task = timer_collects(timer) ? NULL : record->task;
-	out->arg = record_arg(record, record_word(record));
-	out->deadline_ns = record_deadline(record);
+	left = hwt_timer_unprocessed(record);
+	out->timeout = left.timeout;
+	out->task = timer_collects(timer) ? NULL : left.task;
+	out->arg = left.arg;
+	out->deadline_ns = left.deadline_ns;
 	return true;
 }
 

@@ -196,6 +196,9 @@ void hwt_timer_start_driven(hwt_timer *timer);
  */
 int64_t hwt_timer_now(const hwt_timer *timer);
 
+/* Returns what a record was for that stop has given back.  (each.c) */
+hwt_pending hwt_timer_unprocessed(struct hwt_record *record);
+
 /* The task of each timeout of a timer that collects. */
 void hwt_timer_collect(hwt_timeout timeout, void *arg);
 

@@ -170,10 +170,11 @@ static inline void worker_count_run(struct hwt_worker *worker, const struct hwt_
  * it meanwhile.
  */
 static inline void worker_run_task(struct hwt_worker *worker, struct hwt_record *record, uint64_t word,
-				   void *const *arg)
+				   const _Atomic(void *) *arg)
 {
 	worker->frame.record = record;
-	record->task((hwt_timeout){ record, word_generation(word) }, *arg);
+	record_task(record)((hwt_timeout){ record, word_generation(word) },
+			    atomic_load_explicit(arg, memory_order_relaxed)); /* relaxed: as record_arg */
 	worker->frame.record = NULL;
 }
 

@@ -52,7 +52,7 @@ static void hand_back(struct hwt_record *record)
 {
 	/* Relaxed: the record has ended, and is this thread's. */
 	if (word_has(atomic_load_explicit(&record->word, memory_order_relaxed), WORD_EXTENDED)) {
-		struct hwt_record *second = record->arg;
+		struct hwt_record *second = record_second(record);
 
 		hwt_record_release(record);
 		record_slab_return_one(second);
@@ -210,7 +210,7 @@ void hwt_tasks_run_one(struct hwt_runner *self, struct hwt_record *record, int64
 	if (start(self->tasks, record, now_ns, &word)) {
 		count_started(self, record, word, now_ns);
 		frame.record = record;
-		record->task((hwt_timeout){ record, word_generation(word) }, record_arg(record, word));
+		record_task(record)((hwt_timeout){ record, word_generation(word) }, record_arg(record, word));
 		frame.record = NULL; /* a finaliser runs in no task, but inside the timer */
 		end(self, record);
 	}

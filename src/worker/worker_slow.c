@@ -148,7 +148,6 @@ static void count_repeat(struct hwt_worker *worker, struct hwt_record *record)
 
 void hwt_worker_expire_slow(struct hwt_worker *worker, struct hwt_record *record)
 {
-	void *const *arg;
 	uint64_t word;
 
 	if (!begin_slow(worker, record, STATE_RUNNING, &word))
@@ -157,8 +156,7 @@ void hwt_worker_expire_slow(struct hwt_worker *worker, struct hwt_record *record
 		count_repeat(worker, record);
 	else
 		worker_count_run(worker, record);
-	arg = word_has(word, WORD_EXTENDED) ? &record_extension(record)->arg : &record->arg;
-	worker_run_task(worker, record, word, arg);
+	worker_run_task(worker, record, word, record_arg_at(record, word));
 	hwt_worker_end_slow(worker, record);
 }
 

@@ -106,7 +106,7 @@ static void found_cancelled(struct hwt_lane *lane, struct hwt_record *record)
 /* Marks a list of `count` free records of a slab. */
 static void check_free(const struct hwt_record_slab *slab, struct hwt_record *record, uint32_t count, uint8_t place)
 {
-	for (; count > 0; count--, record = record->free_next) {
+	for (; count > 0; count--, record = record_next(record)) {
 		HOLDS("S1", record != NULL && record_slab_of(record) == slab);
 		put_record(record, place);
 		HOLDS("pool", inventory_mark(&all_records, record->free_ahead) != NULL);
@@ -117,7 +117,7 @@ static uint32_t length(const struct hwt_record *record)
 {
 	uint32_t count = 0;
 
-	for (; record != NULL; record = record->free_next, count++)
+	for (; record != NULL; record = record_next(record), count++)
 		HOLDS("S1", count <= SLAB_RECORDS);
 	return count;
 }
@@ -132,7 +132,7 @@ static void check_chain(const struct hwt_record_slab *slab, bool midway)
 		return;
 	check_free(slab, slab->first, slab->count, PLACE_FREE_CHAIN);
 	for (uint32_t i = 1; i < slab->count; i++)
-		last = last->free_next;
+		last = record_next(last);
 	HOLDS("S1", slab->last == last);
 }
 
@@ -156,13 +156,15 @@ static void check_slab(const struct hwt_lanes *lanes, struct hwt_record_slab *sl
 	const struct hwt_pool *pool = pool_of(lanes, slab);
 	struct hwt_record *free = pool != NULL ? pool->free : slab->free;
 	const char *carve = pool != NULL ? pool->carve : record_slab_begin(slab) + slab->carve;
-	const char *end = record_slab_begin(slab) + slab->span;
+	const char *end = record_slab_begin(slab) + record_slab_span(slab);
 	size_t carved = (size_t)(carve - record_slab_begin(slab)) / sizeof(struct hwt_record);
 	/* Relaxed: the timer is quiet. */
 	uint64_t home = atomic_load_explicit(&slab->home, memory_order_relaxed);
 
 	HOLDS("S4", pool == NULL || pool->carve_end == end);
 	inventory_put(&all_records, "R1", carve, (size_t)(end - carve), PLACE_NOT_CARVED);
+	for (const char *at = carve; at < end; at += sizeof(struct hwt_record))
+		HOLDS("S5", !word_is_alive(word_of((const struct hwt_record *)(const void *)at)));
 	check_free(slab, free, length(free), PLACE_FREE);
 	check_free(slab, home_first(slab, home), home_count(home), PLACE_RETURNED);
 	HOLDS("S1", length(home_first(slab, home)) == home_count(home));
@@ -175,9 +177,11 @@ static void check_slabs(const struct hwt_lanes *lanes, bool midway)
 	size_t held = 0;
 
 	for (struct hwt_record_slab *slab = record_slabs_newest(&lanes->slabs); slab != NULL; slab = slab->next) {
-		if (slab->span > 0)
-			inventory_add(&all_records, record_slab_begin(slab), record_slab_begin(slab) + slab->span);
-		held += slab->span;
+		uint32_t span = record_slab_span(slab);
+
+		if (span > 0)
+			inventory_add(&all_records, record_slab_begin(slab), record_slab_begin(slab) + span);
+		held += span;
 	}
 	HOLDS("pool", record_slabs_held(&lanes->slabs) == held);
 	for (struct hwt_record_slab *slab = record_slabs_newest(&lanes->slabs); slab != NULL; slab = slab->next)
@@ -289,7 +293,7 @@ static void each_record(void (*found)(struct hwt_record *, uint8_t *))
 static void mark_extension(struct hwt_record *record, uint8_t *mark)
 {
 	if (serves(*mark) && word_has(word_of(record), WORD_EXTENDED))
-		put_record(record->arg, PLACE_EXTENSION);
+		put_record(record_second(record), PLACE_EXTENSION);
 }
 
 /* All of R1, then lane.h. */

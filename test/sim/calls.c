@@ -3,6 +3,7 @@
 #include "sim/world.h"
 
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 
 #define TASKS UINT64_C(1000000) /* plans of tasks */
@@ -306,6 +307,60 @@ static void look_at_timer(void)
 	end_call(&guard);
 }
 
+/*
+ * A walk, in which others go on.  What is known of each timeout when it begins, and still when it ends, is what it shows.
+ */
+struct known {
+	unsigned shown, runs, rearms;
+	bool waits;
+};
+
+static bool meet(void *ctx, const hwt_pending *pending)
+{
+	struct item *item = pending->arg;
+	struct known *known = &((struct known *)ctx)[item->number];
+
+	SIM_CHECK(item >= world.items && item < world.items + ITEMS);
+	SIM_CHECK(known->shown++ == 0);
+	SIM_CHECK(pending->task == its_task() && pending->period_ns == item->period_ns);
+	SIM_CHECK(pending->state == HWT_PENDING || pending->state == HWT_RUNNING ||
+		  (pending->state == HWT_CANCELLED && world.is_stopping));
+	if (item->accepted > 0) { /* otherwise the call that schedules it has not returned */
+		SIM_CHECK(pending->timeout.entry == item->handle.entry &&
+			  pending->timeout.generation == item->handle.generation);
+		if (item->is_exact && item->runs == 0 && item->calls == 0 && item->period_ns == 0 &&
+		    item->known_since != FOREVER)
+			SIM_CHECK(pending->deadline_ns == item->least_ns);
+		if (hit(32))
+			cancel(item, false);
+	}
+	return true;
+}
+
+static void walk(void)
+{
+	struct known *known = calloc(ITEMS, sizeof(*known));
+	struct guard guard = begin_call();
+
+	SIM_CHECK(known != NULL);
+	for (unsigned i = 0; i < world.item_count; i++) {
+		const struct item *item = &world.items[i];
+
+		known[i] = (struct known){ 0, item->runs, item->rearms, item_waits(item) && !item->in_run };
+	}
+	SIM_CHECK(hwt_timer_each(world.timer, meet, known) == 0);
+	end_call(&guard);
+	for (unsigned i = 0; i < world.item_count && !world.is_stopping; i++) {
+		const struct item *item = &world.items[i];
+		bool waited = known[i].waits && item_waits(item) && item->runs == known[i].runs && item->calls == 0;
+
+		if (waited && known[i].shown != 1)
+			sim_say("%ld was shown %ld times", (long)i, (long)known[i].shown);
+		SIM_CHECK(!waited || known[i].shown == 1 || world.in_hand);
+	}
+	free(known);
+}
+
 static void trim(bool in_task)
 {
 	size_t bytes = 0;
@@ -390,10 +445,17 @@ int call_advance(int64_t now_ns, int64_t *next_ns)
 	return rc;
 }
 
+static bool count_left(void *ctx, const hwt_pending *pending)
+{
+	SIM_CHECK(pending->state == HWT_CANCELLED);
+	++*(size_t *)ctx;
+	return true;
+}
+
 int call_stop(void)
 {
 	hwt_unprocessed left;
-	size_t count = 0;
+	size_t count = 0, shown = 0;
 	int rc;
 
 	world.is_stopping = true;
@@ -403,6 +465,7 @@ int call_stop(void)
 	sim_say("stops: %ld, gives back %ld", rc, (long)count);
 	world.is_stopped = true;
 	SIM_CHECK(rc == 0);
+	SIM_CHECK(hwt_timer_each(world.timer, count_left, &shown) == 0 && shown == count);
 	for (; hwt_timer_next_unprocessed(world.timer, &left); count--) {
 		struct item *item = left.arg;
 
@@ -412,6 +475,8 @@ int call_stop(void)
 		item->returned++;
 	}
 	SIM_CHECK(count == 0);
+	shown = 0;
+	SIM_CHECK(hwt_timer_each(world.timer, count_left, &shown) == 0 && shown == 0);
 	return rc;
 }
 
@@ -434,6 +499,8 @@ void call_something(bool in_task)
 		next(in_task);
 	else if (hit(4))
 		trim(in_task);
+	else
+		walk();
 }
 
 /*

@@ -32,9 +32,9 @@ static void take_all(void)
 	struct hwt_record *record = NULL;
 	uint32_t count = record_slab_take_home(&slab, &record);
 
-	for (; count > 0; count--, record = record->free_next) {
+	for (; count > 0; count--, record = record_next(record)) {
 		taken++;
-		record->free_ahead = NULL;
+		record_set_ahead(record, NULL);
 	}
 }
 
@@ -45,7 +45,7 @@ static void *take(void *unused)
 
 	if (is_empty(&slab, &home)) {
 		for (int i = 0; i < WEAK_RECORDS; i++)
-			records[i].free_ahead = NULL;
+			record_set_ahead(&records[i], NULL);
 	}
 	take_all();
 	return unused;
@@ -56,7 +56,7 @@ int main(void)
 	pthread_t worker, executor, producer;
 
 	slab_make(&slabs, WEAK_RECORDS);
-	slab.carve = slab.span;
+	slab.carve = record_slab_span(&slab);
 	slab.out = WEAK_RECORDS;
 	worker = weak_start(flush);
 	executor = weak_start(come_back);
@@ -66,5 +66,7 @@ int main(void)
 	pthread_join(producer, NULL);
 	take_all();
 	assert(taken == WEAK_RECORDS);
+	for (int i = 0; i < WEAK_RECORDS; i++) /* nobody has written since */
+		assert(atomic_load_explicit(&records[i].free_ahead, memory_order_relaxed) == NULL);
 	return 0;
 }

@@ -41,7 +41,7 @@ static inline char *record_slab_begin(const struct hwt_record_slab *unused)
 static inline void slab_make(struct hwt_record_slabs *slabs, unsigned n)
 {
 	slab.slabs = slabs;
-	slab.span = n * (uint32_t)sizeof(struct hwt_record);
+	atomic_init(&slab.span, n * (uint32_t)sizeof(struct hwt_record));
 	atomic_init(&slabs->newest, &slab);
 }
 
