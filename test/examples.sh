@@ -21,6 +21,7 @@ same() { # NAME WANTED PROGRAM ARGS...: its output
 printf '60 third\n10 first\n30 second\n' >"${TMPDIR:-/tmp}/hwt-lines.$$"
 same epoll_prints_in_time 'first\nsecond\nthird\n' sh -c "cat ${TMPDIR:-/tmp}/hwt-lines.$$ | $BUILD/examples/epoll"
 rm -f "${TMPDIR:-/tmp}/hwt-lines.$$"
+same by_task_counts_what_is_pending "$(sed -n 's/^ \*     \( *[0-9]* pending.*\)/\1\\n/p' examples/by_task.c | tr -d '\n')" "$BUILD/examples/by_task"
 same libuv_prints_in_time '100\n200\n400\n' "$BUILD/examples/libuv" 400 100 200
 if [ "${SAN:-}" = thread ]; then # GLib's own locks are not built for it
 	skip "executor_glib_measures_both" "not under ThreadSanitizer"
