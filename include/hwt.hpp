@@ -744,6 +744,20 @@ class timer
 		return hwt_pending_timeouts(timer_);
 	}
 
+	/*
+	 * hwt_timer_each: calls callable(const hwt_pending &) for each timeout.  If it returns a bool, false ends the
+	 * walk.  An exception ends it, too, and comes through.
+	 */
+	template <class F> std::error_code for_each(F &&callable)
+	{
+		each_of<std::remove_reference_t<F>> each{ callable, nullptr };
+		int rc = hwt_timer_each(timer_, each.visit, &each);
+
+		if (each.thrown)
+			std::rethrow_exception(each.thrown);
+		return detail::error(rc);
+	}
+
 	/* For the C calls; nullptr after a move. */
 	hwt_timer *native() const noexcept
 	{
@@ -765,6 +779,27 @@ class timer
 		config.tick_duration_ns = tick_ns;
 		return config;
 	}
+
+	template <class F> struct each_of {
+		F &callable;
+		std::exception_ptr thrown;
+
+		static bool visit(void *ctx, const hwt_pending *pending) noexcept
+		{
+			each_of *each = static_cast<each_of *>(ctx);
+
+			try {
+				if constexpr (std::is_void_v<std::invoke_result_t<F &, const hwt_pending &>>)
+					each->callable(*pending);
+				else
+					return each->callable(*pending);
+				return true;
+			} catch (...) {
+				each->thrown = std::current_exception();
+				return false;
+			}
+		}
+	};
 
 	/*
 	 * The library writes the handle before the callable can run.  What out had is ended when the new one is sure.

@@ -7,6 +7,7 @@
 
 #include "test.h"
 
+#include <algorithm>
 #include <array>
 #include <cstdlib>
 #include <functional>
@@ -598,6 +599,30 @@ TEST(a_handle_says_what_is_left_and_whose_its_timer_is)
 }
 
 /* Cancelled, run and left, from several threads: as many callables destroyed as made. */
+TEST(a_walk_shows_what_waits_and_an_exception_comes_through)
+{
+	hwt::timer timer = virtual_timer();
+	std::vector<std::int64_t> seen;
+	unsigned count = 0;
+	bool thrown = false;
+
+	for (int i = 1; i <= 4; i++)
+		CHECK(!timer.schedule(i * 1s, [] {}));
+	CHECK(!timer.for_each([&](const hwt_pending &pending) { seen.push_back(pending.deadline_ns); }));
+	std::sort(seen.begin(), seen.end());
+	CHECK(seen == std::vector<std::int64_t>({ HWT_S(1), HWT_S(2), HWT_S(3), HWT_S(4) }));
+	CHECK(!timer.for_each([&](const hwt_pending &) { return ++count < 3; }));
+	CHECK_INT(count, ==, 3);
+	try {
+		(void)timer.for_each([&](const hwt_pending &) { throw count; });
+	} catch (unsigned it) {
+		thrown = it == 3;
+	}
+	CHECK(thrown);
+	hwt::timer moved = std::move(timer);
+	CHECK(timer.for_each([](const hwt_pending &) {}).value() == EINVAL);
+}
+
 TEST(callables_of_many_threads_are_each_destroyed_once)
 {
 	constexpr int threads = 4, each = 2000;

@@ -235,7 +235,7 @@ function Timer:every(period, value, first)
 	if not slot then
 		return nil, "too many pending timeouts"
 	end
-	self.periodic[slot] = true
+	self.periodic[slot] = period
 	return scheduled(self, slot, value,
 		C.hwt_new_periodic(self.timer, nil, slot, first_ns, ns, self.handles + slot))
 end
@@ -406,6 +406,22 @@ function Timer:pending()
 		return 0
 	end
 	return tonumber(C.hwt_pending_timeouts(self.timer))
+end
+
+-- Calls fn(value, handle, left, period) for each that waits, in no order: left as Timer:left says, period nil if it fires
+-- once.  false ends it.  fn may schedule, move and cancel; what it schedules may be left out.
+function Timer:each(fn)
+	for slot = 1, self.last do
+		local value = self.values[slot]
+
+		if value ~= nil then
+			local id = self.ids[slot]
+
+			if fn(value, id, self:left(id), self.periodic[slot]) == false then
+				return
+			end
+		end
+	end
 end
 
 -- Returns the numbers of hwt_stats, under their names there.
