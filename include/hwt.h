@@ -222,7 +222,7 @@ typedef struct hwt_spec {
  * Returns  as hwt_new_timeout; EINVAL also: size is too small or above 4096, a period is less than a tick, a flag is
  *          unknown, a finaliser with HWT_COLLECT; ENOTSUP: a setting of a newer header.
  * Threads, Order  as hwt_new_timeout.
- * Cost     as hwt_new_timeout; with a period or a finaliser 48 bytes more, and a cancel may wake the worker. */
+ * Cost     as hwt_new_timeout; with a period or a finaliser 48 bytes more, and a cancel may wake for the latter. */
 HWT_API int hwt_new_timeout_ex(hwt_timer *timer, const hwt_spec *spec, hwt_timeout *out);
 
 /* Cancels a timeout.  0 says that this very call prevented the task: it has not started and never will, and arg is the
@@ -494,8 +494,11 @@ HWT_API int hwt_timer_advance(hwt_timer *timer, int64_t now_ns, int64_t *next_ns
 HWT_API int hwt_timer_advance_batch(hwt_timer *timer, int64_t now_ns, hwt_fired *out, size_t n, size_t *fired,
 				    int64_t *next_ns);
 
-/* What hwt_timer_advance would answer now, without running anything: what it answered last, or a time that has passed
- * if something has come since, so that an advance has to take it in.  INT64_MAX while there was never anything.
+/* When hwt_timer_advance has work again, without running anything: the least of what it answered last and of what has
+ * come since, on the grid.  That is never later than the tick at which the earliest pending one would run.  It may be
+ * earlier if that was cancelled since, but not earlier than the last answer and than what has come.  A time that has
+ * passed says "at once": something is due or was due when it came, a finaliser is to be called, or thousands of
+ * operations have gathered.  INT64_MAX only if nothing that can become due is pending.
  * Returns  0 and *next_ns; EINVAL, also without HWT_CALLER_DRIVEN; EBUSY, also around the task that calls; ECANCELED.
  * Threads  waits some instructions for the begin or the end of an advance, and for a trim.
  * Cost     a mutex and a load of each lane. */

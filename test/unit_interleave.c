@@ -949,7 +949,7 @@ static void loop_advances(void)
 	advances++;
 	loop_now_ns += TICK;
 	if (looks_at_all)
-		timer->quiet.until_ns = INT64_MIN;
+		timer->quiet.from_ns = INT64_MAX;
 	CHECK_INT(hwt_timer_advance(timer, loop_now_ns, &answer_ns), ==, 0);
 }
 

@@ -37,8 +37,44 @@ TEST(a_virtual_clock_begins_at_0_and_has_no_time_below)
 TEST(the_next_time_is_asked_for_without_running_anything)
 {
 	play("unstarted; next = never; in a 1 { next = EBUSY; advance 50 = EBUSY; left a EBUSY; stop = EDEADLK };"
-	     "new a 10; next = 0; advance 3 = 10; next = 10; move a 5; next = 3; advance 3 = 8; next = 8; ran a 0;"
+	     "new a 10; next = 10; advance 3 = 10; next = 10; move a 5; next = 8; advance 3 = 8; next = 8; ran a 0;"
 	     "thread { next = 8 }; advance 8 = never; ran a 1; next = never; stop 0; next = ECANCELED");
+}
+
+TEST(the_next_time_is_the_least_of_the_answer_and_of_what_has_come)
+{
+	/* On the grid; what is later than the answer, or is moved later, changes nothing. */
+	play("at a 500; next = 500; advance 0 = 500; next = 500; at b 700; next = 500; at c 490-1; next = 490;"
+	     "move a 600; next = 490; at d 480+1; next = 481; thread { at e 470; next = 470 }; advance 0+1 = 470;"
+	     "next = 470");
+	/* Moved earlier, wherever it is: in the wheel, in a queue, by another thread, and again later. */
+	play("at a 500; at b 800; advance 0 = 500; place b 300; next = 300; place b 200; next = 200;"
+	     "thread { place b 100; next = 100 }; place b 900; next = 100; advance 0+1 = 500; next = 500");
+	play("at a 500; advance 0 = 500; at b 400; thread { place b 300 }; next = 300; advance 100; next = 300");
+	/* What was cancelled may have been the earliest. */
+	play("at a 500; at b 600; advance 0 = 500; cancel a; next = 500; at c 400; cancel c; next = 400;"
+	     "advance 1 = 600; next = 600; cancel b; next = 600; advance 2 = never; next = never");
+	play("every p 10 10; at a 500; advance 0 = 10; cancel p; next = 10; advance 1 = 500; next = 500");
+	/* At once: due when it came, a finaliser, 4096 operations. */
+	play("at a 500; advance 20 = 500; at b 20; next = 20; advance 20 = 21; next = 21; advance 21; ran b 1");
+	play("at a 500; new B 600; advance 20 = 500; cancel B; next = 20; advance 20 = 500; released B 1; next = 500");
+	play("at a 500; advance 20 = 500; times 4095 { new z 600 }; next = 500; new z 600; next = 20;"
+	     "advance 20 = 500; next = 500");
+	/* What a task has moved, and then cancelled or moved back, has not come since. */
+	play("at a 1; at b 500; at c 600; advance 0 = 1; in a 1 { place c 50; cancel c; place b 40; place b 700 };"
+	     "advance 1 = 700; next = 700");
+	/* What a bound has left is more to do at once. */
+	play("bound 1; at a 1; at b 1; at c 500; advance 0 = 1; advance 1 = 1; next = 1; advance 1 = 500; next = 500");
+	/* A timer that nobody has advanced. */
+	play("unstarted; start; next = never; new a 10; next = 10; cancel a; next = 10; advance 0 = never");
+}
+
+/* What a job puts back is at its tick, and not at once. */
+TEST(the_next_time_knows_what_runs_again_in_a_pool)
+{
+	play("parked; at a 1; at b 500; advance 0 = 1; in a 1 { move a 100 }; advance 1 = 2; next = 2; work 1;"
+	     "next = 2; advance 2 = 101; next = 101; in a 1 { move a 50 }; advance 101 = 102; advance 102 = 103;"
+	     "work 1; advance 103 = 152; next = 152");
 }
 
 /* In the middle of a tick an advance may leave in the lanes what can wait. */
@@ -75,7 +111,7 @@ TEST(a_long_lane_is_emptied_in_the_middle_of_a_tick)
 TEST(row31_a_loop_follows_a_step_back)
 {
 	play("day 5000000; advance 5000000 = never; at a 5000001; advance 5000000 = 5000001; day 1400000; new b 5;"
-	     "advance 1400000 = 1400005; new c 1; next = 1400000; in b 1 { ran c 1 }; advance 1400006 = 5000001;"
+	     "advance 1400000 = 1400005; new c 1; next = 1400001; in b 1 { ran c 1 }; advance 1400006 = 5000001;"
 	     "ran b 1; ran a 0; advance 5000002 = never; ran a 1");
 }
 

@@ -96,18 +96,31 @@ static bool cancel_armed(struct hwt_lane *lane, struct hwt_record *record, uint6
 	return node != NULL ? won : count_if(lane, won);
 }
 
+/* Returns true if a timeout with this word, which has not ended, has a finaliser. */
+static bool has_finaliser(struct hwt_record *record, uint64_t word)
+{
+	const struct hwt_record *second;
+
+	if (!word_has(word, WORD_EXTENDED) || !word_is_alive(word))
+		return false;
+	second = atomic_load_explicit(&record->arg, memory_order_acquire); /* [look] */
+	/* If the word has changed, arg may lead anywhere, and the edge fails. */
+	return record_word(record) == word &&
+	       atomic_load_explicit(&second->extension.release, memory_order_relaxed) != NULL; /* relaxed: a guess */
+}
+
 /*
- * Wakes a worker that sleeps beyond the next tick if the timeout has an extension: the finaliser is to be called soon,
- * and not when the next timeout happens to be due.
+ * Wakes a worker that sleeps beyond the next tick if the timeout has a finaliser, which is to be called soon, and not
+ * when the next timeout happens to be due.
  */
-static void notify_release(const struct hwt_lane *lane, uint64_t word)
+static void notify_release(const struct hwt_lane *lane, bool has_release)
 {
 	struct hwt_idle *idle = &lane->lanes->idle;
 	int64_t seen_ns = idle_look(idle);
 
-	if (!word_has(word, WORD_EXTENDED))
+	if (!has_release)
 		return;
-	lanes_hurry(lane->lanes);
+	lanes_hurry(lane->lanes, HURRY_AT_ONCE);
 	if (seen_ns > IDLE_NAP)
 		hwt_idle_wake(idle, seen_ns);
 }
@@ -160,6 +173,7 @@ static __attribute__((noinline)) int cancel_slowly(struct hwt_lane *lane, struct
 						   uint64_t generation)
 {
 	uint64_t word = record_word(record), tried;
+	bool has_release;
 	int rc;
 
 	for (;;) {
@@ -174,13 +188,14 @@ static __attribute__((noinline)) int cancel_slowly(struct hwt_lane *lane, struct
 			continue;
 		}
 		tried = word;
+		has_release = has_finaliser(record, word); /* before the edge: then the record is others' */
 		if (cancel_edge(lane, record, &word, &rc))
 			break;
 		if (word == tried) /* no edge out of this word */
 			return rc;
 	}
 	make_room(lane, record);
-	notify_release(lane, tried);
+	notify_release(lane, has_release);
 	return notify_cancelled(lane);
 }
 

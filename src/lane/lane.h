@@ -36,8 +36,8 @@
  *            counted (L2).
  *   [count]  ends are counted with release and read with acquire, and the begins are read afterwards: a reader that
  *            counts an end also counts its begin.
- *   [hurry]  a push, or an earlier deadline in a queue -> hurry (release) -> the driver's check (acquire), which then
- *            drains the queues.
+ *   [hurry]  a push, or an earlier deadline in a queue -> hurry_ns (release) -> the driver's check (acquire), which
+ *            then drains the queues.
  *   [made]   the address of a complete lane is stored with release (at its seat, by the count of lanes, in records)
  *            and loaded with acquire.  A reader that counts an end sees the lane that has its begin: the lane was made
  *            before, and [count] orders the two.
@@ -118,7 +118,11 @@ struct hwt_lanes {
 
 	alignas(HWT_UNIT) _Atomic int64_t limited; /* pending timeouts; counted only if there is a limit */
 	alignas(HWT_UNIT) hwt_stack rearmed;       /* records to run again, from other threads to the worker */
-	_Atomic bool hurry;                        /* the driver has to drain the queues at once; [hurry] */
+	/*
+	 * The earliest deadline that is in a queue and in no earliest_ns, since a pass last drained them; INT64_MIN:
+	 * the driver has to drain them at once; [hurry].
+	 */
+	_Atomic int64_t hurry_ns;
 	struct hwt_idle idle;
 	struct hwt_waiters waiters;
 
@@ -216,14 +220,23 @@ static inline void lane_tell_drained(struct hwt_lane *lane)
 		atomic_store_explicit(&lane->drained_told, drained, memory_order_relaxed);
 }
 
+#define HURRY_AT_ONCE INT64_MIN
+
 /*
- * Tells the driver that a queue has what cannot wait.  To be called after the push.  An exchange and not a store: of
- * two threads that set it the driver reads what the later one wrote, and has to see the push of the other one as well.
+ * Tells the driver that a queue has something for this time, besides new timeouts.  To be called after the push.  It
+ * writes also what is there already: of two threads the driver reads what the later one wrote, and has to see the push
+ * of the other one as well.
  */
-static inline void lanes_hurry(struct hwt_lanes *lanes)
+static inline void lanes_hurry(struct hwt_lanes *lanes, int64_t time_ns)
 {
-	if (lanes->is_driven)
-		(void)atomic_exchange_explicit(&lanes->hurry, true, memory_order_release); /* [hurry] */
+	int64_t seen_ns;
+
+	if (!lanes->is_driven)
+		return;
+	seen_ns = atomic_load_explicit(&lanes->hurry_ns, memory_order_relaxed); /* relaxed: the exchange checks it */
+	while (!atomic_compare_exchange_weak_explicit(&lanes->hurry_ns, &seen_ns, time_ns < seen_ns ? time_ns : seen_ns,
+						      memory_order_release, memory_order_relaxed)) /* [hurry] */
+		;
 }
 
 /* Returns 0 or ENOMEM. */
@@ -303,6 +316,12 @@ bool hwt_lanes_can_wait(struct hwt_lanes *lanes, int64_t due_ns, bool cancels);
 
 /* Takes note of all that hurries, before the queues are drained. */
 void hwt_lanes_take_hurry(struct hwt_lanes *lanes);
+
+/*
+ * The same of what has come since the queues were last drained: returns its earliest deadline, which may be that of one
+ * that has been cancelled.  INT64_MIN: drain them at once, as a finaliser is to be called or much has gathered.
+ */
+int64_t hwt_lanes_earliest(struct hwt_lanes *lanes);
 
 /* Cancels (cancel.c).  Returns 0, EBUSY or ENOENT.  The lane may be NULL if the handle is stale. */
 int hwt_lane_cancel(struct hwt_lane *lane, struct hwt_record *record, uint64_t generation);

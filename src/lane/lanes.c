@@ -32,6 +32,7 @@ int hwt_lanes_init(struct hwt_lanes *lanes, hwt_timer *timer, uint32_t seats, co
 		.id = atomic_fetch_add_explicit(&last_id, 1, memory_order_relaxed) + 1,
 		.max_pending = config->max_pending_timeouts > 0 ? config->max_pending_timeouts : 0,
 		.is_driven = (config->flags & HWT_CALLER_DRIVEN) != 0,
+		.hurry_ns = INT64_MAX,
 	};
 	lanes->asks_more = lanes->is_driven || lanes->max_pending > 0;
 	rc = hwt_idle_init(&lanes->idle, config);
@@ -244,14 +245,31 @@ bool hwt_lanes_can_wait(struct hwt_lanes *lanes, int64_t due_ns, bool cancels)
 		if (!can_wait(lanes->made[i], due_ns, cancels))
 			return false;
 	return stack_is_empty(&lanes->rearmed) &&
-	       !atomic_load_explicit(&lanes->hurry, memory_order_acquire); /* [hurry] */
+	       atomic_load_explicit(&lanes->hurry_ns, memory_order_acquire) > due_ns; /* [hurry] */
 }
 
 void hwt_lanes_take_hurry(struct hwt_lanes *lanes)
 {
 	/* Relaxed: a guess.  The exchange acquires, and what is set after it hurries the next advance. */
-	if (atomic_load_explicit(&lanes->hurry, memory_order_relaxed))
-		(void)atomic_exchange_explicit(&lanes->hurry, false, memory_order_acquire); /* [hurry] */
+	if (atomic_load_explicit(&lanes->hurry_ns, memory_order_relaxed) != INT64_MAX)
+		(void)atomic_exchange_explicit(&lanes->hurry_ns, INT64_MAX, memory_order_acquire); /* [hurry] */
+}
+
+int64_t hwt_lanes_earliest(struct hwt_lanes *lanes)
+{
+	int64_t earliest_ns = atomic_load_explicit(&lanes->hurry_ns, memory_order_acquire); /* [hurry] */
+
+	for (uint32_t i = 0; i < lanes_count(lanes); i++) {
+		struct hwt_lane *lane = lanes->made[i];
+		int64_t its_ns = INT64_MAX;
+
+		if (lane_is_long(lane))
+			return HURRY_AT_ONCE;
+		if (!queue_is_empty(&lane->submitted)) /* relaxed: as in can_wait */
+			its_ns = atomic_load_explicit(&lane->earliest_ns, memory_order_relaxed);
+		earliest_ns = its_ns < earliest_ns ? its_ns : earliest_ns;
+	}
+	return earliest_ns;
 }
 
 /*

@@ -159,7 +159,7 @@ static __attribute__((noinline)) int urge(struct hwt_lane *lane, struct hwt_reco
 	queue_unlock(&lane->submitted);
 	if (rc == 0) {
 		count_rescheduled(lane);
-		lanes_hurry(lane->lanes); /* it may be in the queue of any lane */
+		lanes_hurry(lane->lanes, deadline_ns); /* it may be in the queue of any lane */
 		notify_submitted(lane, deadline_ns);
 	}
 	return rc;

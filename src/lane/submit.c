@@ -152,7 +152,7 @@ static inline __attribute__((always_inline)) void accept(struct hwt_lane *lane, 
 static __attribute__((noinline)) void ask_for_memory(struct hwt_lanes *lanes)
 {
 	hwt_idle_wake(&lanes->idle, idle_look(&lanes->idle));
-	lanes_hurry(lanes);
+	lanes_hurry(lanes, HURRY_AT_ONCE);
 }
 
 /*

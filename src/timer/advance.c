@@ -32,9 +32,10 @@ static void pass(hwt_timer *timer, int64_t now_ns)
 	bool more;
 
 	worker->intake.takes_all = true; /* what was accepted before the call and is due runs in it */
-	do
+	do {
+		hwt_lanes_take_hurry(&timer->lanes);
 		more = hwt_worker_pass(worker, now_ns) || !hwt_lanes_are_empty(&timer->lanes);
-	while (more && ++passes < MAX_PASSES && !worker_has_to_stop(worker) && !worker_is_full(worker));
+	} while (more && ++passes < MAX_PASSES && !worker_has_to_stop(worker) && !worker_is_full(worker));
 }
 
 /* Returns when there is something to do, as far as is known now. */
@@ -148,7 +149,7 @@ static void note_quiet(hwt_timer *timer, int64_t next_ns)
 	const struct hwt_grid *grid = &timer->grid;
 	int64_t tick = timer->wheel->tick, due = timer->alarm_tick;
 
-	timer->quiet.until_ns = INT64_MIN;
+	timer->quiet = (struct hwt_quiet){ .from_ns = INT64_MAX, .until_ns = next_ns };
 	if (due < 0)
 		due = hwt_wheel_next_due(timer->wheel);
 	if (next_ns != (due == HWT_TICK_NEVER ? INT64_MAX : grid_time(grid, due)) || due < tick)
@@ -228,7 +229,6 @@ static int64_t drive(hwt_timer *timer, int64_t now_ns, uint64_t room)
 		idle_publish(idle, IDLE_AWAKE);
 	}
 	bound(timer, room);
-	hwt_lanes_take_hurry(&timer->lanes);
 	pass(timer, now_ns);
 	if (!worker->bound.is_cut)
 		hwt_wheel_settle(timer->wheel);
@@ -342,11 +342,26 @@ int hwt_timer_advance_batch(hwt_timer *timer, int64_t now_ns, hwt_fired *out, si
 	return 0;
 }
 
+/*
+ * Returns the least of the last answer and of what has come since, on the grid.  What was due when it came is told by the
+ * time of the last advance.  What a pool puts back needs no look: while it has something the answer is the next tick.
+ */
+static int64_t next_since(hwt_timer *timer)
+{
+	/* Relaxed: [driver]. */
+	int64_t told_ns = atomic_load_explicit(&timer->told_ns, memory_order_relaxed);
+	int64_t come_ns = hwt_lanes_earliest(&timer->lanes), next_ns = timer->quiet.until_ns;
+	int64_t tick = grid_tick_of(&timer->grid, come_ns);
+
+	if (come_ns == INT64_MAX)
+		return next_ns;
+	come_ns = tick <= grid_ticks_passed(&timer->grid, told_ns) ? told_ns : grid_time(&timer->grid, tick);
+	return come_ns < next_ns ? come_ns : next_ns;
+}
+
 /* Under the mutex.  With the word the caller may look where the worker does. */
 static int look(hwt_timer *timer, int64_t *next_ns)
 {
-	int64_t told_ns;
-
 	/* Relaxed: under the mutex. */
 	switch (atomic_load_explicit(&timer->state, memory_order_relaxed)) {
 	case TIMER_INIT:
@@ -359,9 +374,7 @@ static int look(hwt_timer *timer, int64_t *next_ns)
 	}
 	if (hwt_driver_take(timer, DRIVER_LOOK) != DRIVER_FREE)
 		return EBUSY;
-	/* Relaxed: [driver]. */
-	told_ns = atomic_load_explicit(&timer->told_ns, memory_order_relaxed);
-	*next_ns = is_quiet(timer, told_ns) ? timer->quiet.until_ns : next_call(timer, told_ns, next_time);
+	*next_ns = next_since(timer);
 	hwt_driver_free(timer);
 	return 0;
 }
@@ -387,7 +400,7 @@ static int make_alarm(hwt_timer *timer)
 		return EBUSY;
 	rc = hwt_sleeper_make_alarm(&timer->lanes.idle.sleeper);
 	if (rc == 0)
-		timer->quiet.until_ns = INT64_MIN;
+		timer->quiet.from_ns = INT64_MAX;
 	hwt_driver_free(timer);
 	return rc;
 }

@@ -127,8 +127,8 @@ static int create(hwt_timer **out, const hwt_config *config)
 		return ENOMEM;
 	timer->config = resolved;
 	set_thread_name(timer);
-	timer->quiet.until_ns = INT64_MIN; /* all else is 0: TIMER_INIT, DRIVER_FREE */
-	timer->alarm_tick = -1;
+	timer->quiet = (struct hwt_quiet){ .from_ns = INT64_MAX, .until_ns = INT64_MAX };
+	timer->alarm_tick = -1; /* all else is 0: TIMER_INIT, DRIVER_FREE */
 	hwt_counter_ask(clock_monotonic());
 	rc = init_parts(timer);
 	if (rc != 0) {

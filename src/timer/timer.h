@@ -60,8 +60,9 @@ enum timer_state {
 enum timer_driver { DRIVER_FREE, DRIVER_BUSY, DRIVER_LOOK, DRIVER_AWAITED, DRIVER_CLOSED };
 
 /*
- * What the last advance has left for the next ones.  From from_ns on, and before until_ns, nothing in the wheel is due
- * and until_ns is the answer.  What waits in the lanes waits until tick_ns.  No such time: until_ns is INT64_MIN.
+ * What the last advance has left for the next ones.  until_ns was its answer.  From from_ns on, and before until_ns,
+ * nothing in the wheel is due and until_ns is the answer again.  What waits in the lanes waits until tick_ns.  No such
+ * time: from_ns is INT64_MAX.
  */
 struct hwt_quiet {
 	int64_t from_ns, tick_ns, until_ns;

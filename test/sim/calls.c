@@ -376,6 +376,7 @@ static void trim(bool in_task)
 static void next(bool in_task)
 {
 	struct guard guard = begin_call();
+	uint64_t began = sim_steps();
 	int64_t next_ns;
 	int rc = hwt_timer_next(world.timer, &next_ns);
 
@@ -383,6 +384,8 @@ static void next(bool in_task)
 		SIM_CHECK(rc == EINVAL);
 	else
 		SIM_CHECK(rc == 0 || rc == EBUSY || (rc == ECANCELED && world.is_stopping));
+	if (rc == 0)
+		judge_next(began, next_ns);
 	end_call(&guard);
 	if (!in_task || world.driving == WORKER)
 		return;

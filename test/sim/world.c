@@ -225,6 +225,23 @@ void judge_advance(uint64_t began, int64_t now_ns, int64_t next_ns)
 	}
 }
 
+/* No later than what was known when it began.  What waits in a pool runs when that comes to it. */
+void judge_next(uint64_t began, int64_t next_ns)
+{
+	if (!world.is_started || world.has_pool || world.is_stopping || world.config.clock == HWT_CLOCK_REALTIME)
+		return;
+	for (unsigned i = 0; i < world.item_count; i++) {
+		const struct item *item = &world.items[i];
+		int64_t tick_ns = world_tick(item->most_ns);
+
+		if (!item_waits(item) || item->calls > 0 || item->in_run || item->known_since >= began)
+			continue;
+		if (next_ns > tick_ns && next_ns > world_clock())
+			sim_say("%ld is due at tick %ld", (long)item->number, (long)(tick_ns - world.start_ns));
+		SIM_CHECK(next_ns <= tick_ns || next_ns <= world_clock());
+	}
+}
+
 /* The handle of one that has ended says so for ever, whatever its memory serves. */
 static void judge_handle(struct item *item)
 {

@@ -114,6 +114,7 @@ void item_cancelled(struct item *item, int rc, bool sync);
 
 /* After an advance that returned 0, which began at that step. */
 void judge_advance(uint64_t began, int64_t now_ns, int64_t next_ns);
+void judge_next(uint64_t began, int64_t next_ns); /* the same of a look */
 void judge_quiet(void);
 void judge_ends(bool was_stopped);
 
