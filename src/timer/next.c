@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* What a loop asks between two advances: when there is work again, and for a descriptor; advance.c. */
+#include "lane/lane.h"
+#include "timer/timer.h"
+
+#include <errno.h>
+
+/*
+ * Returns the least of the last answer and of what has come since, on the grid.  For what was due when it came that is
+ * the time of the last advance.  What a pool puts back needs no look: while the pool has a job the answer is the next
+ * tick.
+ */
+static int64_t next_since(hwt_timer *timer)
+{
+	/* Relaxed: [driver]. */
+	int64_t told_ns = atomic_load_explicit(&timer->told_ns, memory_order_relaxed);
+	int64_t come_ns = hwt_lanes_earliest(&timer->lanes), next_ns = timer->quiet.until_ns;
+	int64_t tick = grid_tick_of(&timer->grid, come_ns);
+
+	if (come_ns == INT64_MAX)
+		return next_ns;
+	come_ns = tick <= grid_ticks_passed(&timer->grid, told_ns) ? told_ns : grid_time(&timer->grid, tick);
+	return come_ns < next_ns ? come_ns : next_ns;
+}
+
+/* Under the mutex.  With the word the caller may look where the worker does. */
+static int look(hwt_timer *timer, int64_t *next_ns)
+{
+	/* Relaxed: under the mutex. */
+	switch (atomic_load_explicit(&timer->state, memory_order_relaxed)) {
+	case TIMER_INIT:
+		*next_ns = INT64_MAX;
+		return 0;
+	case TIMER_DRIVEN:
+		break;
+	default:
+		return ECANCELED;
+	}
+	if (hwt_driver_take(timer, DRIVER_LOOK) != DRIVER_FREE)
+		return EBUSY;
+	*next_ns = next_since(timer);
+	hwt_driver_free(timer);
+	return 0;
+}
+
+int hwt_timer_next(hwt_timer *timer, int64_t *next_ns)
+{
+	int rc;
+
+	if (timer == NULL || next_ns == NULL || !timer_is_driven(timer))
+		return EINVAL;
+	pthread_mutex_lock(&timer->monitor.mutex);
+	rc = look(timer, next_ns);
+	pthread_mutex_unlock(&timer->monitor.mutex);
+	return rc;
+}
+
+/* Under the mutex.  The next advance sets the alarm, which rings until then. */
+static int make_alarm(hwt_timer *timer)
+{
+	int rc;
+
+	if (hwt_driver_take(timer, DRIVER_LOOK) != DRIVER_FREE)
+		return EBUSY;
+	rc = hwt_sleeper_make_alarm(&timer->lanes.idle.sleeper);
+	if (rc == 0)
+		timer->quiet.from_ns = INT64_MAX;
+	hwt_driver_free(timer);
+	return rc;
+}
+
+int hwt_timer_fd(hwt_timer *timer, int *fd)
+{
+	const struct hwt_idle *idle;
+	int rc;
+
+	if (timer == NULL || fd == NULL || !timer_is_driven(timer) || timer_is_virtual(timer))
+		return EINVAL;
+	rc = hwt_timer_start(timer);
+	if (rc != 0)
+		return rc;
+	idle = &timer->lanes.idle;
+	HWT_POINT("descriptor");
+	pthread_mutex_lock(&timer->monitor.mutex);
+	/* A stop in progress reads `alarm` without the mutex, so no alarm is made then.  Relaxed: under the mutex. */
+	if (atomic_load_explicit(&timer->state, memory_order_relaxed) != TIMER_DRIVEN)
+		rc = ECANCELED;
+	else if (idle_alarm(idle) < 0)
+		rc = make_alarm(timer);
+	if (rc == 0)
+		*fd = idle_alarm(idle);
+	pthread_mutex_unlock(&timer->monitor.mutex);
+	return rc;
+}
