@@ -7,6 +7,7 @@ LIBDIR ?= $(PREFIX)/lib
 BINDIR ?= $(PREFIX)/bin
 MANDIR ?= $(PREFIX)/share/man
 DOCDIR ?= $(PREFIX)/share/doc/libhwt
+GDBDIR ?= $(PREFIX)/share/gdb
 DESTDIR ?=
 
 CC ?= cc
@@ -146,12 +147,13 @@ $(BUILD)/hwt.3: doc/man.awk include/hwt.h CHANGES.md
 
 INSTALLED = $(INCLUDEDIR)/hwt.h $(INCLUDEDIR)/hwt.hpp $(LIBDIR)/libhwt.a $(LIBDIR)/libhwt.so.$(VERSION) $(LIBDIR)/$(SONAME) \
 	$(LIBDIR)/libhwt.so $(LIBDIR)/pkgconfig/hwt.pc $(LIBDIR)/cmake/hwt/hwt-config.cmake \
-	$(LIBDIR)/cmake/hwt/hwt-config-version.cmake $(MANDIR)/man3/hwt.3 $(FUNCTIONS:%=$(MANDIR)/man3/%.3)
+	$(LIBDIR)/cmake/hwt/hwt-config-version.cmake $(MANDIR)/man3/hwt.3 $(FUNCTIONS:%=$(MANDIR)/man3/%.3) \
+	$(GDBDIR)/hwt-gdb.py
 DOCUMENTS = README.md CHANGES.md LICENSE $(wildcard doc/*.md doc/*.svg doc/*.bt store/doc/*.md store/doc/*.svg)
 
 install: all $(BUILD)/hwt.3 ## to DESTDIR= PREFIX=/usr/local; make uninstall
 	install -d $(DESTDIR)$(INCLUDEDIR) $(DESTDIR)$(LIBDIR)/pkgconfig $(DESTDIR)$(LIBDIR)/cmake/hwt \
-		$(DESTDIR)$(MANDIR)/man3 $(DESTDIR)$(DOCDIR)/examples
+		$(DESTDIR)$(MANDIR)/man3 $(DESTDIR)$(DOCDIR)/examples $(DESTDIR)$(GDBDIR)
 	install -m 644 include/hwt.h include/hwt.hpp $(DESTDIR)$(INCLUDEDIR)/
 	install -m 644 $(BUILD)/libhwt.a $(DESTDIR)$(LIBDIR)/
 	install -m 755 $(BUILD)/libhwt.so.$(VERSION) $(DESTDIR)$(LIBDIR)/
@@ -161,6 +163,7 @@ install: all $(BUILD)/hwt.3 ## to DESTDIR= PREFIX=/usr/local; make uninstall
 	$(call fill,hwt-config.cmake hwt-config-version.cmake,$(LIBDIR)/cmake/hwt)
 	install -m 644 $(BUILD)/hwt.3 $(DESTDIR)$(MANDIR)/man3/
 	@for function in $(FUNCTIONS); do echo '.so man3/hwt.3' >$(DESTDIR)$(MANDIR)/man3/$$function.3; done
+	install -m 644 share/gdb/hwt-gdb.py $(DESTDIR)$(GDBDIR)/
 	install -m 644 $(DOCUMENTS) $(DESTDIR)$(DOCDIR)/
 	install -m 644 $(wildcard examples/*.[ch] examples/*.cpp store/examples/*.[ch] store/examples/*.cpp) $(DESTDIR)$(DOCDIR)/examples/
 	install -d $(DESTDIR)$(DOCDIR)/examples/languages

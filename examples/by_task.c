@@ -8,7 +8,7 @@
  *          1 pending, next in 3600.0 s: rotate
  *
  * dladdr knows names that are exported: link with -rdynamic, and do not make tasks static.  share/gdb/hwt-gdb.py shows
- * the same of a live process or a core dump, and knows all names.
+ * the same in gdb, and knows all names.
  */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE

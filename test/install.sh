@@ -90,7 +90,7 @@ fi
 
 installed() { find "$prefix" -type f -o -type l | sed "s#$prefix/##" | sort; }
 result install_files "$(for file in include/hwt.h include/hwt.hpp lib/libhwt.a lib/libhwt.so lib/pkgconfig/hwt.pc share/man/man3/hwt.3 share/man/man3/hwt_cancel.3 \
-	share/doc/libhwt/README.md share/doc/libhwt/examples/epoll.c; do
+	share/gdb/hwt-gdb.py share/doc/libhwt/README.md share/doc/libhwt/examples/epoll.c; do
 	installed | grep -qx "$file" || echo "no $file"; done)"
 make -s uninstall PREFIX="$prefix"
 result uninstall_leaves_nothing "$(installed)"

@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* For gdb.sh: a program that has scheduled COUNT timeouts, and some more, and stops in `here`. */
+#include <hwt.h>
+
+#include <stdio.h>
+#include <stdlib.h>
+
+static void give_up(hwt_timeout timeout, void *arg)
+{
+	(void)timeout, (void)arg;
+}
+
+static void beat(hwt_timeout timeout, void *arg)
+{
+	(void)timeout, (void)arg;
+}
+
+__attribute__((noinline)) static void here(hwt_timer *timer)
+{
+	printf("pending %d\n", (int)hwt_pending_timeouts(timer));
+}
+
+/* On the worker, so that gdb finds a thread in a task. */
+static void stop_here(hwt_timeout timeout, void *arg)
+{
+	here(hwt_timeout_timer(timeout));
+	*(volatile int *)arg = 1;
+}
+
+int main(int argc, char **argv)
+{
+	int count = argc > 1 ? atoi(argv[1]) : 1000;
+	volatile int is_over = 0;
+	hwt_config config = HWT_CONFIG_INIT;
+	hwt_timer *timer, *driven;
+	int rc;
+
+	config.thread_name = "expiry";
+	rc = hwt_timer_create(&timer, &config);
+	config.flags = HWT_CALLER_DRIVEN | HWT_VIRTUAL_CLOCK;
+	if (rc == 0)
+		rc = hwt_timer_create(&driven, &config);
+	for (int i = 0; i < count && rc == 0; i++)
+		rc = hwt_new_timeout_at(timer, give_up, NULL, INT64_C(1000000000000000000) + i, NULL);
+	for (int i = 0; i < 7 && rc == 0; i++)
+		rc = hwt_new_periodic(timer, beat, &config, HWT_S(3600), HWT_S(60), NULL);
+	for (int i = 0; i < 3 && rc == 0; i++)
+		rc = hwt_new_timeout(driven, beat, &timer, HWT_S(5 + i), NULL);
+	if (rc == 0)
+		rc = hwt_new_timeout(timer, stop_here, (void *)&is_over, 0, NULL);
+	hwt_timeout none = HWT_TIMEOUT_NONE;
+	while (rc == 0 && !is_over)
+		(void)hwt_cancel(none);
+	return rc;
+}
