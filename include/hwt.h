@@ -361,7 +361,8 @@ typedef struct hwt_config {
 	/* NULL: defaults.  Of all threads of the timer.  Valid until the worker has started.  Not detached. */
 	const pthread_attr_t *thread_attr;
 	const char *thread_name; /* NULL: "hwt-worker".  hwt_timer_create copies the first 15 characters */
-	/* Called by hwt_timer_create with a line of text without a newline.  NULL: silent.  doc/guide.md, "Errors". */
+	/* Called with a line of text without a newline, by hwt_timer_create, and with the field that makes no sense by
+	 * a call that returns EINVAL for a hwt_config or a hwt_spec.  NULL: silent.  doc/guide.md, "Errors". */
 	void (*warn)(void *ctx, const char *message);
 	void *warn_ctx;
 	const hwt_executor *executor; /* NULL: tasks run on the worker.  hwt_timer_create copies it */

@@ -15,6 +15,17 @@ static hwt_config quiet_config(void)
 	return config;
 }
 
+static char warned[128];
+static unsigned times_warned;
+
+static void note_warning(void *ctx, const char *message)
+{
+	CHECK(ctx == warned);
+	(void)snprintf(warned, sizeof(warned), "%s", message);
+	times_warned++;
+	errno = EIO;
+}
+
 /* The configuration is refused, and nothing else happens. */
 static void check_refused(const hwt_config *config, int want, const char *what)
 {
@@ -49,7 +60,12 @@ static hwt_config check_accepted(const hwt_config *config)
 	do {                                                                                                           \
 		hwt_config config_ = quiet_config();                                                                   \
 		config_.field = (value);                                                                               \
+		config_.warn = note_warning;                                                                           \
+		config_.warn_ctx = warned;                                                                             \
+		warned[0] = 0;                                                                                         \
 		check_refused(&config_, (want), #field " = " #value);                                                  \
+		if ((want) == EINVAL && config_.size == sizeof(config_)) /* otherwise there may be no function */      \
+			CHECK(strncmp(warned, #field, strcspn(#field, "[")) == 0);                                     \
 	} while (0)
 
 TEST(create_refuses_values_out_of_range)
@@ -79,6 +95,53 @@ TEST(create_refuses_values_out_of_range)
 	CHECK_REFUSED(task_threads, UINT32_MAX, EINVAL);
 	CHECK_REFUSED(max_tasks_per_advance, 1, EINVAL); /* these two only with HWT_CALLER_DRIVEN */
 	CHECK_REFUSED(on_earlier, free, EINVAL);
+}
+
+/* One line, by the function of the timer; errno is the caller's. */
+TEST(a_refusal_names_its_field)
+{
+	hwt_config config = quiet_config();
+	hwt_spec spec = { sizeof(spec), count_task, NULL, 0, HWT_MS(99), NULL, 0 }, good = spec;
+	hwt_timer *timer = NULL, *collecting = NULL;
+
+	config.warn = note_warning;
+	config.warn_ctx = warned;
+	times_warned = 0;
+	REQUIRE(hwt_timer_create(&timer, &config) == 0);
+	config.flags = HWT_CALLER_DRIVEN | HWT_COLLECT;
+	REQUIRE(hwt_timer_create(&collecting, &config) == 0);
+	CHECK_INT(times_warned, ==, 0);
+#define CHECK_WARNS(call, word)                                                                                        \
+	do {                                                                                                           \
+		warned[0] = 0;                                                                                         \
+		times_warned = 0;                                                                                      \
+		CHECK_RC(call, EINVAL);                                                                                \
+		CHECK_INT(times_warned, ==, 1);                                                                        \
+		CHECK(strstr(warned, word) != NULL);                                                                   \
+	} while (0)
+	CHECK_WARNS(hwt_new_timeout_ex(timer, &spec, NULL), "period_ns");
+	CHECK_WARNS(hwt_new_periodic(timer, count_task, NULL, 0, -1, NULL), "period_ns");
+	CHECK_WARNS(hwt_new_periodic(timer, count_task, NULL, 0, 0, NULL), "period_ns");
+	CHECK_WARNS(hwt_new_timeout_ex(timer, NULL, NULL), "hwt_spec");
+	spec.period_ns = 0;
+	spec.flags = 1;
+	CHECK_WARNS(hwt_new_timeout_ex(timer, &spec, NULL), "flags");
+	spec = good;
+	spec.size = 0;
+	CHECK_WARNS(hwt_new_timeout_ex(timer, &spec, NULL), "size");
+	spec = good;
+	spec.task = NULL;
+	CHECK_WARNS(hwt_new_timeout_ex(timer, &spec, NULL), "task");
+	spec = good;
+	CHECK_WARNS(hwt_new_timeout_ex(collecting, &spec, NULL), "task");
+	spec.task = NULL;
+	spec.release = free;
+	CHECK_WARNS(hwt_new_timeout_ex(collecting, &spec, NULL), "release");
+	config.flags = 0;
+	config.tick_duration_ns = INT64_MAX / 2;
+	CHECK_WARNS(hwt_timer_create(&(hwt_timer *){ NULL }, &config), "tick_duration_ns");
+	CHECK_RC(hwt_timer_destroy(timer), 0);
+	CHECK_RC(hwt_timer_destroy(collecting), 0);
 }
 
 static int never_execute(void *ctx, void (*run)(void *job), void *job)

@@ -128,9 +128,7 @@ int hwt_new_timeout_at(hwt_timer *timer, hwt_task *task, void *arg, int64_t dead
 	return submit(timer, task, arg, deadline_ns, out);
 }
 
-/*
- * Copies and checks the caller's specification.  Ignores the padding at its end, so a new field must come after that.
- */
+/* Copies the caller's specification.  Ignores the padding at its end, so a new field must come after that. */
 static int read_spec(hwt_spec *spec, const hwt_spec *given)
 {
 	static const size_t field_ends[] = {
@@ -139,24 +137,45 @@ static int read_spec(hwt_spec *spec, const hwt_spec *given)
 		FIELD_END(hwt_spec, release),
 		FIELD_END(hwt_spec, flags),
 	};
-	int rc;
 
-	if (given == NULL)
-		return EINVAL;
 	*spec = (hwt_spec){ .size = sizeof(*spec) };
-	rc = sized_read(spec, sizeof(*spec), given, given->size, field_ends, sizeof(field_ends) / sizeof(size_t));
-	if (rc != 0)
-		return rc;
-	return (spec->flags & ~HWT_ABSOLUTE) != 0 ? EINVAL : 0;
+	return sized_read(spec, sizeof(*spec), given, given->size, field_ends, sizeof(field_ends) / sizeof(size_t));
 }
 
-/* Whether the timer can have such a timeout.  Sets its task. */
-static int fit_spec(const hwt_timer *timer, hwt_spec *spec)
+/* Returns which field the timer cannot have, and why; NULL: it can have such a timeout. */
+static const char *wrong_spec(const hwt_timer *timer, const hwt_spec *spec)
 {
-	spec->task = task_for(timer, spec->task);
-	if (spec->task == NULL || (spec->release != NULL && timer_collects(timer)))
+	if ((spec->flags & ~HWT_ABSOLUTE) != 0)
+		return "hwt_spec: flags has an unknown bit";
+	if (task_for(timer, spec->task) == NULL)
+		return spec->task == NULL ? "hwt_spec: task is NULL" : "hwt_spec: task is not NULL with HWT_COLLECT";
+	if (spec->release != NULL && timer_collects(timer))
+		return "hwt_spec: release is not for HWT_COLLECT";
+	if (spec->period_ns != 0 && spec->period_ns < timer->config.tick_duration_ns)
+		return "hwt_spec: period_ns is less than a tick";
+	return NULL;
+}
+
+/* Reads what is given, or refuses it.  Sets its task. */
+static int take_spec(const hwt_timer *timer, hwt_spec *spec, const hwt_spec *given)
+{
+	const char *what;
+	int rc;
+
+	if (timer == NULL)
 		return EINVAL;
-	return spec->period_ns != 0 && spec->period_ns < timer->config.tick_duration_ns ? EINVAL : 0;
+	if (given == NULL)
+		return hwt_config_refuse(&timer->config, "hwt_spec: it is NULL");
+	rc = read_spec(spec, given);
+	if (rc == EINVAL)
+		return hwt_config_refuse(&timer->config, "hwt_spec: size is not sizeof(hwt_spec)");
+	if (rc != 0)
+		return rc;
+	what = wrong_spec(timer, spec);
+	if (what != NULL)
+		return hwt_config_refuse(&timer->config, what);
+	spec->task = task_for(timer, spec->task);
+	return 0;
 }
 
 int hwt_new_timeout_ex(hwt_timer *timer, const hwt_spec *given, hwt_timeout *out)
@@ -167,9 +186,7 @@ int hwt_new_timeout_ex(hwt_timer *timer, const hwt_spec *given, hwt_timeout *out
 	hwt_spec spec;
 	int rc;
 
-	rc = timer == NULL ? EINVAL : read_spec(&spec, given);
-	if (rc == 0)
-		rc = fit_spec(timer, &spec);
+	rc = take_spec(timer, &spec, given);
 	if (rc != 0)
 		return rc;
 	if (!has_worker(timer) && (rc = start_or_refuse(timer)) != 0)
@@ -191,7 +208,9 @@ int hwt_new_periodic(hwt_timer *timer, hwt_task *task, void *arg, int64_t first_
 {
 	hwt_spec spec = { sizeof(spec), task, arg, first_delay_ns, period_ns, NULL, 0 };
 
-	return period_ns == 0 ? EINVAL : hwt_new_timeout_ex(timer, &spec, out);
+	if (period_ns == 0) /* which means "once" there */
+		return timer != NULL ? hwt_config_refuse(&timer->config, "period_ns is 0") : EINVAL;
+	return hwt_new_timeout_ex(timer, &spec, out);
 }
 
 int hwt_cancel(hwt_timeout timeout)

@@ -4,6 +4,7 @@
 #include "base/sized.h"
 #include "base/thread.h"
 
+#include <errno.h>
 #include <stdio.h>
 
 #define MIN_TICK_NS HWT_MS(1)
@@ -57,12 +58,6 @@ static bool reserved_is_zero(const hwt_config *config)
 	return bits == 0;
 }
 
-static bool is_for_drivers(const hwt_config *config)
-{
-	return (config->flags & (HWT_VIRTUAL_CLOCK | HWT_COLLECT)) != 0 || config->max_tasks_per_advance != 0 ||
-	       config->on_earlier != NULL;
-}
-
 /* An unset address is NULL, or in glibc the negative size. */
 static bool names_a_stack(const pthread_attr_t *attr)
 {
@@ -73,41 +68,78 @@ static bool names_a_stack(const pthread_attr_t *attr)
 }
 
 /*
- * They are for a timer with a worker, which hands over to them, and without another place for its tasks.  Threads
- * cannot share a stack.
+ * Returns which field makes no sense, and why; NULL: each makes sense.  Task threads are for a timer with a worker,
+ * which hands over to them, and without another place for its tasks.  Threads cannot share a stack.
  */
-static int check_task_threads(const hwt_config *config)
-{
-	if (config->task_threads == 0)
-		return 0;
-	if (config->task_threads > MAX_TASK_THREADS || config->executor != NULL)
-		return EINVAL;
-	if (config->thread_attr != NULL && names_a_stack(config->thread_attr))
-		return EINVAL;
-	return (config->flags & HWT_CALLER_DRIVEN) != 0 ? EINVAL : 0;
-}
-
-static int check(const hwt_config *config)
+static const char *wrong_threads(const hwt_config *config)
 {
 	int detached = PTHREAD_CREATE_JOINABLE;
 
-	if (config->tick_duration_ns <= 0 || config->max_transfers_per_tick == 0)
-		return EINVAL;
-	if (config->ticks_per_wheel == 0 || config->ticks_per_wheel > MAX_TICKS_PER_WHEEL)
-		return EINVAL;
-	if ((config->flags & ~KNOWN_FLAGS) != 0 || config->wheel > HWT_WHEEL_HIERARCHICAL || !reserved_is_zero(config))
-		return EINVAL;
-	if ((config->flags & HWT_CALLER_DRIVEN) == 0 && is_for_drivers(config))
-		return EINVAL;
-	if (config->clock > HWT_CLOCK_REALTIME || (config->clock != 0 && (config->flags & HWT_VIRTUAL_CLOCK) != 0))
-		return EINVAL;
 	/* Not for a detached thread: stop joins the worker.  (On Linux pthread_attr_getdetachstate does not fail.) */
 	if (config->thread_attr != NULL &&
 	    (pthread_attr_getdetachstate(config->thread_attr, &detached) != 0 || detached != PTHREAD_CREATE_JOINABLE))
-		return EINVAL;
-	if (config->executor != NULL && (config->executor->execute == NULL || (config->flags & HWT_COLLECT) != 0))
-		return EINVAL;
-	return check_task_threads(config);
+		return "thread_attr is of a detached thread";
+	if (config->executor != NULL && config->executor->execute == NULL)
+		return "executor has no execute";
+	if (config->executor != NULL && (config->flags & HWT_COLLECT) != 0)
+		return "executor is not for HWT_COLLECT, which has no tasks";
+	if (config->task_threads == 0)
+		return NULL;
+	if (config->task_threads > MAX_TASK_THREADS)
+		return "task_threads is above 1024";
+	if (config->executor != NULL)
+		return "task_threads and executor exclude each other";
+	if (config->thread_attr != NULL && names_a_stack(config->thread_attr))
+		return "thread_attr names a stack, which all task_threads would share";
+	return (config->flags & HWT_CALLER_DRIVEN) != 0 ? "task_threads are not for HWT_CALLER_DRIVEN" : NULL;
+}
+
+static const char *wrong_for_worker(const hwt_config *config)
+{
+	if ((config->flags & HWT_CALLER_DRIVEN) != 0)
+		return NULL;
+	if ((config->flags & (HWT_VIRTUAL_CLOCK | HWT_COLLECT)) != 0)
+		return "flags: HWT_VIRTUAL_CLOCK and HWT_COLLECT need HWT_CALLER_DRIVEN";
+	if (config->max_tasks_per_advance != 0)
+		return "max_tasks_per_advance needs HWT_CALLER_DRIVEN";
+	return config->on_earlier != NULL ? "on_earlier needs HWT_CALLER_DRIVEN" : NULL;
+}
+
+static const char *wrong(const hwt_config *config)
+{
+	const char *what;
+
+	if (config->tick_duration_ns <= 0)
+		return "tick_duration_ns is not above 0";
+	if (config->ticks_per_wheel == 0 || config->ticks_per_wheel > MAX_TICKS_PER_WHEEL)
+		return "ticks_per_wheel is not from 1 to 2^30";
+	if (config->max_transfers_per_tick == 0)
+		return "max_transfers_per_tick is 0";
+	if ((config->flags & ~KNOWN_FLAGS) != 0)
+		return "flags has an unknown bit";
+	if (config->wheel > HWT_WHEEL_HIERARCHICAL)
+		return "wheel is unknown";
+	if (!reserved_is_zero(config))
+		return "reserved is not 0";
+	if (config->clock > HWT_CLOCK_REALTIME)
+		return "clock is unknown";
+	if (config->clock != 0 && (config->flags & HWT_VIRTUAL_CLOCK) != 0)
+		return "clock is not 0 with HWT_VIRTUAL_CLOCK";
+	what = wrong_for_worker(config);
+	return what != NULL ? what : wrong_threads(config);
+}
+
+int hwt_config_refuse(const hwt_config *config, const char *what)
+{
+	int before = errno, cancel_before;
+
+	if (config->warn != NULL) {
+		cancel_before = thread_no_cancel();
+		config->warn(config->warn_ctx, what);
+		thread_restore_cancel(cancel_before);
+		errno = before;
+	}
+	return EINVAL;
 }
 
 static bool has_clock(uint32_t clock)
@@ -153,12 +185,13 @@ int hwt_config_resolve(hwt_config *out, const hwt_config *in)
 	int rc;
 
 	rc = in != NULL ? sized_read(&config, sizeof(config), in, in->size, field_ends, FIELDS) : 0;
-	if (rc == 0)
-		rc = check(&config);
-	if (rc == 0 && !has_clock(config.clock))
-		rc = ENOTSUP;
 	if (rc != 0)
 		return rc;
+	warning = wrong(&config);
+	if (warning != NULL)
+		return hwt_config_refuse(&config, warning);
+	if (!has_clock(config.clock))
+		return ENOTSUP;
 	config.size = sizeof(config);
 	config.ticks_per_wheel = round_up_to_power_of_two(config.ticks_per_wheel);
 	/* With one bucket each, all levels together would reach no further than one. */
@@ -168,7 +201,7 @@ int hwt_config_resolve(hwt_config *out, const hwt_config *in)
 		config.max_pending_timeouts = 0;
 	raised = raise_tick(&config, &warning);
 	if (config.tick_duration_ns >= INT64_MAX / config.ticks_per_wheel)
-		return EINVAL;
+		return hwt_config_refuse(&config, "tick_duration_ns is not below INT64_MAX / ticks_per_wheel");
 	if (raised && config.warn != NULL)
 		config.warn(config.warn_ctx, warning);
 	*out = config;

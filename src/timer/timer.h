@@ -138,6 +138,9 @@ static inline bool timer_is_virtual(const hwt_timer *timer)
  */
 int hwt_config_resolve(hwt_config *out, const hwt_config *in);
 
+/* Warns that a call is refused, of what, and returns EINVAL. */
+int hwt_config_refuse(const hwt_config *config, const char *what);
+
 /* Copies as much of *config as out->size, which is kept, has room for.  EINVAL: not even one field. */
 int hwt_config_copy_out(hwt_config *out, const hwt_config *config);
 
