@@ -90,7 +90,7 @@ RUNS = $(PROGRAMS) $(TWINS)
 LONG := %/unit_interleave %/sim %/store_sim %/unit_oracle %/test_stress_all %/test_memory
 
 # What looks at the sources, and names its compilers itself; and what is compiled and run as the tests are.
-SOURCE_CHECKS ?= test/layers.sh test/edges.sh test/man.sh store/test/store_man.sh
+SOURCE_CHECKS ?= test/layers.sh test/edges.sh test/man.sh store/test/store_man.sh store/test/places.sh
 BUILD_CHECKS ?= test/abi.sh test/examples.sh test/dlopen.sh test/gdb.sh
 # What compiles the same again and again, or takes as long as all others: the gate's, and of whom a change concerns.
 MORE_CHECKS = test/header.sh test/docs.sh test/hpp.sh test/bench.sh test/lua.sh $(STORE_CHECKS) $(if $(STORE),store/test/languages.sh store/test/history.sh)

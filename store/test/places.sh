@@ -1,0 +1,56 @@
+#!/bin/sh
+# SPDX-License-Identifier: BSD-2-Clause
+# places.sh: the lists of CONTRIBUTING, "To add something to the store".  Names what has been forgotten, and where.
+set -u
+cd "$(dirname "$0")/../.." || exit 1
+# shellcheck source=test/result.sh
+. test/result.sh
+
+# WORD FILE...: those of the files that do not have it.
+lacking() {
+	word=$1
+	shift
+	grep -LwE "$word" "$@" | sed "s/^/$word: not in /"
+}
+
+fields=$(sed -n '/^typedef struct hwt_store_spec {/,/^}/s/^\t\(const char\|const void\|size_t\|int64_t\|unsigned\|int\) \([^;]*\);.*/\2/p' \
+	store/include/hwt_store.h | tr -d '* ' | tr , '\n' | grep -vx 'size\|len')
+result a_field_of_the_spec_is_everywhere "$([ "$(echo "$fields" | wc -l)" -ge 13 ] || echo "few fields: $fields"
+	for field in $fields; do
+		lacking "$field" store/src/calls/put.c store/include/hwt_store.hpp bindings/python/hwt_store/_lib.py \
+			bindings/python/hwt_store/_values.py store/jobs/change.c store/doc/store.md store/test/abi_store.txt
+	done)"
+
+# NAME SCRIPT: the columns of a table.
+columns() {
+	sed -nE "/^create table (if not exists )?hwt_$1 \(/,/;( +--|$)/s/^  ([a-z_]+) (text|int|integer|bigint|bool|xid8|smallint|bytea|blob)( .*|,|\)|;).*/\1/p" \
+		"store/sql/tables_$2.sql" | sort
+}
+result a_column_of_a_timeout_is_everywhere "$([ "$(columns timeout sqlite | wc -l)" -ge 28 ] || columns timeout sqlite
+	[ "$(columns timeout sqlite)" = "$(columns timeout postgresql | grep -vx tx)" ] || echo "the engines have other columns"
+	for column in $(columns timeout sqlite); do
+		lacking "$column" store/doc/schema.md store/test/differs_sides.h
+		cat store/sql/statements/*.sql | grep -qw "$column" || echo "$column: no statement has it"
+	done)"
+
+# The simulation is of PostgreSQL, and removes no kind.
+statements=$(sed -nE 's/^--: ([A-Z_]+) [a-z].*/\1/p' store/sql/statements/*.sql)
+result a_statement_is_everywhere "$([ "$(echo "$statements" | wc -l)" -ge 70 ] || echo "few statements"
+	for statement in $statements; do
+		for places in 'src/[a-z]*/[a-z]*.[ch]' 'test/*differs*.[ch]' 'test/sim/*.c'; do
+			case $statement:$places in
+			KIND_REMOVE:test/sim* | KIND_RULES:test/sim* | OTHERS:test/sim* | RENEW:test/sim* | MEMBERS:test/sim* | SHARDS:test/sim*) continue ;;
+			esac
+			# shellcheck disable=SC2086 # a pattern
+			grep -qwE "(HWTS_SQL_)?$statement" store/$places || echo "$statement: nowhere in store/$places"
+		done
+	done)"
+
+answers=$(sed -nE 's/^HWT_API int (hwt_store_[a-z_]+)\(const hwt_store_run \*run(, .*)?\);/\1/p' store/include/hwt_store.h |
+	grep -vxE 'hwt_store_(end|is_mine|begin_on)')
+result an_answer_of_a_task_is_everywhere "$([ "$(echo "$answers" | wc -l)" -ge 3 ] || echo "few answers: $answers"
+	for answer in $answers; do
+		lacking "$answer" store/src/store/run.c store/src/hwt_store.map bindings/python/hwt_store/_lib.py \
+			bindings/python/hwt_store/_run.py store/doc/store.md store/test/abi_store.txt packaging/debian/libhwt-store0.symbols
+	done)"
+finish
