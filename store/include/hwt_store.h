@@ -369,8 +369,9 @@ HWT_API int hwt_store_put_many(hwt_store *store, const hwt_store_spec *specs, si
  * exists if and only if that transaction commits.  Without an open transaction it is one of its own.  EEXIST and EAGAIN
  * without ids leave the transaction usable; after any other failure roll it back if its engine says so.  store.md,
  * "Transactions".
- * Returns  as hwt_store_put; EINVAL also: connection is NULL, or leads to another store or to none; EAGAIN also: no
- *          ids are in hand; EIO also: the kind is not there as this transaction sees the database.
+ * Returns  as hwt_store_put; EINVAL also: connection is NULL, or leads to another store, to a copy of this one or to
+ *          none; EAGAIN also: no ids are in hand; EIO also: the kind is not there as this transaction sees the
+ *          database.
  * Cost     a statement or two; on PostgreSQL transactions that put what is due soon commit one after the other. */
 HWT_API int hwt_store_put_on(hwt_store *store, void *connection, const hwt_store_spec *spec, int64_t *id);
 

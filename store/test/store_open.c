@@ -146,6 +146,32 @@ TEST(a_put_on_a_connection_to_another_store_is_refused)
 	disconnect_user(connection);
 }
 
+/* Made by hand: the text that tells stores apart, and the number of the kind, are the same there. */
+TEST(a_put_on_a_connection_to_a_copy_of_the_store_is_refused)
+{
+	char url[TEXT_MAX];
+	CLOSING hwt_store *store = fresh_store();
+	hwt_store_spec spec = spec_of("it's mail", HWT_S(600));
+	void *connection;
+	int64_t id;
+
+	put(store, "it's mail", HWT_S(600));
+	name_other(url);
+	CLOSING hwt_store *other = open_at(url);
+	put(other, "it's mail", HWT_S(600));
+	put_key(other, "it's mail", "used", HWT_S(600));
+	connection = connect_to(url);
+	CHECK(user_sql(connection, "update %s_meta set store = '%s'", world.schema, store->db->store));
+	CHECK_CALL(hwt_store_close(other), 0);
+	CHECK(user_sql(connection, "begin"));
+	check_refused(store, connection);
+	CHECK(user_sql(connection, "commit")); /* nothing is wrong with it */
+	other = open_at(url);
+	CHECK_CALL(hwt_store_put_on(other, connection, &spec, &id), 0);
+	CHECK_CALL(hwt_store_cancel(other, id), 0);
+	disconnect_user(connection);
+}
+
 TEST(a_kind_that_has_another_name_on_the_connection_is_not_put)
 {
 	CLOSING hwt_store *store = fresh_store();

@@ -51,15 +51,18 @@ select id, state, {HAS_MORE} from @_timeout where {THIS}
 select id, state, {HAS_MORE} from @_timeout where id = any(?1)
 
 --: STORE store (kind_name text)
--- Which store this is, and the kind of a name.
+-- Which store this is, and the kind of a name. PostgreSQL: no row, if a caller's connection leads to a copy.
+--: sqlite
 select m.store, coalesce((select k.id from @_kind k where k.name = ?1), 0) from @_meta m
+--: postgresql
+select m.store, coalesce((select k.id from @_kind k where k.name = ?1), 0) from @_meta m where true@here
 
 --: HERE here (store text)
 -- Whether this is that store. SQLite: an update, as a transaction that began by reading could perhaps not write.
 --: sqlite
 update @_meta set version = version where store = ?1 returning 1
 --: postgresql
-select 1 from @_meta where store = ?1
+select 1 from @_meta where store = ?1@here
 
 --: OTHERS others (shards int[], own_name text)
 -- Shards of which another process has to be told.

@@ -208,8 +208,8 @@ int hwts_pg_find_place(struct pg_conn *conn)
 #define TIMELINE UINT64_C(0xffffffff)
 
 /* A standby cannot say, nor can a database that only resembles PostgreSQL: then it is not known. */
-static const char ORIGIN[] = "select system_identifier, pg_catalog.pg_walfile_name(pg_catalog.pg_current_wal_lsn())"
-			     " from pg_catalog.pg_control_system()";
+static const char ORIGIN[] = "select system_identifier, pg_catalog.pg_walfile_name(pg_catalog.pg_current_wal_lsn()),"
+			     " " HWTS_PLACE " from pg_catalog.pg_control_system()";
 
 /* A name of the log begins with eight digits of the timeline. */
 static uint64_t timeline_of(const char *name)
@@ -220,16 +220,18 @@ static uint64_t timeline_of(const char *name)
 	return strtoull(digits, NULL, 16);
 }
 
-static uint64_t read_origin(struct pg_conn *conn)
+static uint64_t read_origin(struct pg_conn *conn, int64_t *place)
 {
 	PGresult *result;
 	uint64_t origin = 0;
 
 	if (hwts_pg_one(conn, ORIGIN, &result) != 0)
 		return 0;
-	if (PQntuples(result) == 1)
+	if (PQntuples(result) == 1) {
+		*place = hwts_pg_get(result, 0, 2);
 		origin = (hwts_mix((uint64_t)hwts_pg_get(result, 0, 0)) & ~TIMELINE) |
 			 timeline_of(PQgetvalue(result, 0, 1));
+	}
 	PQclear(result);
 	return origin;
 }
@@ -243,8 +245,9 @@ int hwts_pg_meet(struct pg_conn *conn)
 {
 	struct pg_db *db = (struct pg_db *)conn->conn.db;
 	uint64_t known = atomic_load_explicit(&db->origin, memory_order_relaxed); /* relaxed: see struct pg_db */
+	int64_t place = 0;
 
-	conn->origin = read_origin(conn);
+	conn->origin = read_origin(conn, &place);
 	if (conn->conn.broken)
 		return ENOTCONN;
 	/* Relaxed: see struct pg_db. */
@@ -252,6 +255,8 @@ int hwts_pg_meet(struct pg_conn *conn)
 		if (atomic_compare_exchange_weak_explicit(&db->origin, &known, conn->origin, memory_order_relaxed,
 							  memory_order_relaxed))
 			break;
+	if (place != 0 && !hwts_pg_is_replaced(conn))
+		atomic_store_explicit(&db->db.place, place, memory_order_relaxed); /* see struct hwts_db */
 	if (!hwts_pg_is_replaced(conn))
 		return 0;
 	return hwts_fail(

@@ -117,6 +117,8 @@ int hwts_sqlite_tell(sqlite3_stmt *made, const struct hwts_step *step); /* a row
 /* In sqlite_file.c. */
 int hwts_sqlite_find_file(const char *path, char **found);
 int hwts_sqlite_check_files(struct sqlite_conn *conn); /* EIO: they were removed or replaced while they are open */
+/* Of a caller.  EINVAL: its tables lie in another file, a copy perhaps. */
+int hwts_sqlite_check_caller(const struct sqlite_conn *conn);
 
 /* In sqlite_log.c. */
 int hwts_sqlite_wal_hook(void *arg, sqlite3 *handle, const char *name, int pages);

@@ -205,9 +205,10 @@ static int borrow(struct hwts_db *db, void *connection, struct hwts_conn **out)
 	if (!conn)
 		return ENOMEM;
 	*conn = (struct sqlite_conn){ .conn = { .db = db }, .handle = connection, .callers = true, .inotify = -1 };
-	rc = sqlite3_exec(conn->handle, "savepoint hwt_put", NULL, NULL, NULL);
-	if (rc != SQLITE_OK) {
+	rc = hwts_sqlite_check_caller(conn);
+	if (rc == 0 && (rc = sqlite3_exec(conn->handle, "savepoint hwt_put", NULL, NULL, NULL)) != SQLITE_OK)
 		rc = hwts_sqlite_error(conn, rc, "put on the caller's connection");
+	if (rc != 0) {
 		free(conn);
 		return rc;
 	}

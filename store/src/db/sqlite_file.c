@@ -82,3 +82,43 @@ int hwts_sqlite_check_files(struct sqlite_conn *conn)
 			 " closed the file beside the store: restart it if this stays",
 			 db->path);
 }
+
+/* A file of a caller's connection, whose statements mean the first that has the table. */
+struct callers {
+	sqlite3 *handle;
+	char table[32];
+	bool found;
+	struct stat is;
+};
+
+static int look_into(void *arg, int columns, char **values, char **names)
+{
+	struct callers *callers = arg;
+	const char *file;
+
+	(void)columns;
+	(void)names;
+	if (callers->found || sqlite3_table_column_metadata(callers->handle, values[1], callers->table, NULL, NULL,
+							    NULL, NULL, NULL, NULL) != SQLITE_OK)
+		return 0;
+	callers->found = true;
+	file = sqlite3_db_filename(callers->handle, values[1]);
+	if (!file || stat(file, &callers->is) != 0)
+		callers->is = (struct stat){ .st_ino = 0 }; /* in memory, or removed */
+	return 0;
+}
+
+int hwts_sqlite_check_caller(const struct sqlite_conn *conn)
+{
+	const struct sqlite_db *db = (const struct sqlite_db *)conn->conn.db;
+	struct callers callers = { .handle = conn->handle };
+	struct stat own;
+
+	(void)snprintf(callers.table, sizeof(callers.table), "%s_meta", db->db.prefix);
+	(void)sqlite3_exec(conn->handle, "pragma database_list", look_into, &callers, NULL);
+	if (!callers.found ||
+	    (stat(db->path, &own) == 0 && own.st_dev == callers.is.st_dev && own.st_ino == callers.is.st_ino))
+		return 0;
+	return hwts_fail(EINVAL, "sqlite: the connection has the tables %s_* in another file than %s, a copy perhaps",
+			 db->db.prefix, db->path);
+}

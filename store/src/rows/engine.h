@@ -77,13 +77,14 @@ struct hwts_db {
 	bool pooled;                  /* PostgreSQL: a pooler in transaction mode, so nothing stays with a session */
 	_Atomic uint64_t round_trips; /* relaxed: a statistic */
 	_Atomic bool read_halt;       /* relaxed: the store is being stopped, and a look ends soon */
+	_Atomic int64_t place;        /* PostgreSQL: HWTS_PLACE, as newest connections have it; 0: not known; relaxed */
 };
 
 struct hwts_conn {
 	struct hwts_db *db;
 	enum hwts_role role;
 	struct hwts_conn *next; /* of the pool */
-	const char *here;       /* a caller's: what its puts ask for; sql.h */
+	const char *here;       /* a caller's: the condition that it leads to this store; sql.h */
 	bool broken;
 	bool refused;   /* the last failure lay in what was sent or stored, so it will fail again */
 	bool brief;     /* PostgreSQL: EAGAIN soon, if others have locked a row: more callers wait for this exchange */

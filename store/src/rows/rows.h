@@ -68,7 +68,10 @@ int hwts_rows_kind_remove(struct hwts_conn *conn, const char *name);
 
 /* Which store the connection leads to, and the number of the kind there, 0 if there is none.  name may be NULL. */
 int hwts_rows_not_here(const struct hwts_conn *conn); /* sets the thread's text */
-int hwts_rows_here(struct hwts_conn *conn);           /* EINVAL: to another store.  SQLite: takes the lock, to write */
+/* Of a statement that has a condition: " and " the connection leads to where the store is, as far as that is known. */
+#define HWTS_PLACE_SIZE 320
+void hwts_rows_write_place(const struct hwts_db *db, char text[HWTS_PLACE_SIZE]);
+int hwts_rows_here(struct hwts_conn *conn); /* EINVAL: to another store.  SQLite: takes the lock, to write */
 int hwts_rows_store(struct hwts_conn *conn, const char *name, char store[33], int32_t *kind);
 
 /* In rows_share.c. */

@@ -4,6 +4,7 @@
  */
 #include "rows/rows.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 
 static int read_row(void *ctx, const struct hwts_value *row)
@@ -173,15 +174,31 @@ int hwts_rows_store(struct hwts_conn *conn, const char *name, char text[33], int
 
 int hwts_rows_not_here(const struct hwts_conn *conn)
 {
-	return hwts_fail(EINVAL, "%s: the connection leads to another store, whose tables are called %s_* too",
+	return hwts_fail(EINVAL,
+			 "%s: the connection leads to another store, or to a copy of this one, whose tables are called"
+			 " %s_* too",
 			 conn->db->engine->name, conn->db->prefix);
+}
+
+void hwts_rows_write_place(const struct hwts_db *db, char text[HWTS_PLACE_SIZE])
+{
+	int64_t place = atomic_load_explicit(&db->place, memory_order_relaxed); /* relaxed: see struct hwts_db */
+
+	text[0] = '\0';
+	if (place != 0)
+		(void)snprintf(text, HWTS_PLACE_SIZE, " and " HWTS_PLACE " = %lld", (long long)place);
 }
 
 int hwts_rows_here(struct hwts_conn *conn)
 {
 	bool here = false;
+	char place[HWTS_PLACE_SIZE];
 	struct hwts_step step = HWTS_ASK(HERE, hwts_note_row, &here, HWTS_TEXT(conn->db->store));
-	int rc = hwts_run(conn, &step, 1, HWTS_OPEN);
+	int rc;
 
+	hwts_rows_write_place(conn->db, place);
+	conn->here = place;
+	rc = hwts_run(conn, &step, 1, HWTS_OPEN);
+	conn->here = NULL;
 	return rc == 0 && !here ? hwts_rows_not_here(conn) : rc;
 }

@@ -193,23 +193,28 @@ static void write_name(char *to, const char *name, bool digits)
 /* A pointer tells nothing: another connection may have it by now.  So each insert asks itself where it is. */
 static void write_here(const struct hwts_db *db, const struct hwts_put *put, char *here, size_t size)
 {
-	char name[2 * HWTS_NAME_MAX + 1];
+	char name[2 * HWTS_NAME_MAX + 1], place[HWTS_PLACE_SIZE];
 
 	write_name(name, put->kind_name, !db->file);
+	hwts_rows_write_place(db, place);
 	(void)snprintf(here, size,
 		       " where exists (select 1 from %s%s_meta m, %s%s_kind k where m.store = '%s' and k.id = %d and "
-		       "%s = '%s')",
+		       "%s = '%s'%s)",
 		       db->schema, db->prefix, db->schema, db->prefix, db->store, (int)put->kind.id,
-		       db->file ? "k.name" : "encode(convert_to(k.name, 'UTF8'), 'hex')", name);
+		       db->file ? "k.name" : "encode(convert_to(k.name, 'UTF8'), 'hex')", name, place);
 }
 
 /* Nothing was inserted. */
 static int explain(struct hwts_conn *conn, const struct hwts_put *put)
 {
-	char store[33];
+	char store[33], place[HWTS_PLACE_SIZE];
 	int32_t kind;
-	int rc = hwts_rows_store(conn, put->kind_name, store, &kind);
+	int rc;
 
+	hwts_rows_write_place(conn->db, place);
+	conn->here = place;
+	rc = hwts_rows_store(conn, put->kind_name, store, &kind);
+	conn->here = NULL;
 	if (rc != 0)
 		return rc;
 	if (strcmp(store, conn->db->store) != 0)
@@ -225,7 +230,7 @@ static int explain(struct hwts_conn *conn, const struct hwts_put *put)
 
 int hwts_rows_put_on(struct hwts_conn *conn, struct hwts_put *put)
 {
-	char here[sizeof(conn->db->schema) * 2 + 400];
+	char here[sizeof(conn->db->schema) * 2 + 400 + HWTS_PLACE_SIZE];
 	int rc = 0;
 
 	write_here(conn->db, put, here, sizeof(here));

@@ -12,7 +12,7 @@
  *   @now   is the clock of the database in us
  *   @boot  is the clock on which leases count      ?1        is the first parameter
  *   @mono  is hwt_now() as @now was read; PostgreSQL: 0
- *   @here  is nothing; on a connection of a caller " where " it leads to this store.  SQLite: @values stands before it
+ *   @here  is what the connection says, "here" of struct hwts_conn.  SQLite: only of puts; @values stands before it
  *
  * types has a letter for each parameter: int64 i, int32 n, bool b, text t, key k, data d, a list of int32 l.  A capital
  * letter is an array.  PostgreSQL takes it as one; SQLite executes the statement for each element, but J, of int64, is
@@ -90,6 +90,14 @@ static inline int hwts_finish(struct hwts_conn *conn, int rc)
 {
 	return conn->db->engine->finish(conn, rc);
 }
+
+/*
+ * PostgreSQL: which database of which cluster a connection leads to.  A restored copy of a store has the same text in
+ * @_meta; initdb draws a number for each cluster, and a database has one in it.  Standbys have their primary's.
+ */
+#define HWTS_PLACE                                                                                                     \
+	"(select c.system_identifier operator(pg_catalog.#) d.oid::bigint from pg_catalog.pg_control_system() c,"      \
+	" pg_catalog.pg_database d where d.datname operator(pg_catalog.=) pg_catalog.current_database())"
 
 #define HWTS_DIED "its process died or was cut off while it ran"
 #define HWTS_CLOSING 4 /* most steps that end a run in its task's transaction */
