@@ -82,7 +82,7 @@ void hwts_stats_of_kind(hwt_store *store, const struct hwts_kind *kind, hwt_stor
 		stats->running += kind->shards[i].active;
 		stats->shards_held += kind->shards[i].held;
 	}
-	stats->window = kind->entries - stats->running;
+	stats->window = kind->entries + kind->told - stats->running;
 	see_overdue(store, kind, &overdue);
 	set_overdue(store, &overdue, stats);
 	stats->lateness_minute_max_ns = hwts_peak_read(&kind->tally.lateness, hwt_now());

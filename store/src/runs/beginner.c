@@ -20,6 +20,7 @@
 #include "window/window.h"
 
 #define BATCH_BYTES ((size_t)4 << 20)
+#define TOLD_BYTES ((size_t)64 << 10) /* most that counts of what news say: else a few forged ones were a batch */
 #define STALE_NS HWT_MS(100)
 
 struct batch {
@@ -76,7 +77,7 @@ static void add(struct batch *batch, struct hwts_entry *entry)
 							   .beyond = hwts_turns_exceed(turns, &entry->turn),
 							   .last = entry->last ||
 								   entry->kind->row.mode == HWT_STORE_AT_MOST_ONCE };
-	batch->bytes += entry->len;
+	batch->bytes += entry->told ? HWTS_MIN(entry->len, TOLD_BYTES) : entry->len;
 	batch->work_ns += hwts_queue_run_ns(entry->kind);
 	batch->unsure |= entry->unsure;
 }
@@ -137,6 +138,8 @@ static void not_begun(hwt_store *store, const struct hwts_want *want)
 	}
 	if (!want->last && !want->lost && want->due_us != HWTS_NEVER)
 		entry->last = hwts_is_last(entry->kind, want->attempt);
+	if (want->due_us != HWTS_NEVER)
+		hwts_window_known(entry);
 	if (entry->last && !want->last && !want->inherited && !want->locked) /* as soon as there is a thread */
 		hwts_window_due(entry);
 	else
@@ -148,6 +151,7 @@ static void begun(hwt_store *store, struct hwts_entry *entry, struct hwts_row *r
 	struct hwts_kind *kind = entry->kind;
 
 	entry->unsure = entry->aside = entry->runs = false;
+	hwts_window_known(entry);
 	row->kind = kind;
 	row->next = NULL;
 	HWTS_TALLY_OF(store, kind, begun, 1);

@@ -45,7 +45,7 @@ void hwts_hear_news(void *arg, const struct hwts_due *due)
 		hwts_ask(store, due->id < 0 ? HWTS_LOOK | HWTS_LOAD : HWTS_LOOK);
 	} else if (hwts_shard(store, due->shard, &kind)) { /* on SQLite all processes hear of all kinds */
 		if (is_possible(kind, due))
-			hwts_window_see(store, due);
+			hwts_window_hear(store, due);
 		else
 			hwts_ask(store, HWTS_LOAD);
 	}

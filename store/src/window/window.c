@@ -119,6 +119,13 @@ struct hwts_entry *hwts_window_insert(hwt_store *store, struct hwts_kind *kind, 
 	return entry;
 }
 
+void hwts_window_known(struct hwts_entry *entry)
+{
+	entry->kind->told -= entry->told;
+	entry->kind->entries += entry->told;
+	entry->told = false;
+}
+
 void hwts_window_erase(struct hwts_entry *entry)
 {
 	hwt_store *store = entry->store;
@@ -137,6 +144,7 @@ void hwts_window_erase(struct hwts_entry *entry)
 	entry->next = window->free;
 	window->free = entry;
 	window->count--;
+	hwts_window_known(entry);
 	kind->entries--;
 	if (kind->behind && kind->entries < hwts_window_limit(store) / 2)
 		hwts_wake(store, HWTS_READ);

@@ -30,6 +30,7 @@ struct hwts_entry {
 	bool aside;   /* the database refuses to begin it: tried again each lease, whatever news says */
 	bool between; /* BEGUN, and neither in the queue nor started: what becomes of it is known in a moment */
 	bool changed; /* and it is not to start */
+	bool told;    /* only news tell of it: kind->told counts it, and not kind->entries */
 };
 
 #define HWTS_SLAB_ENTRIES 256
@@ -86,6 +87,7 @@ uint64_t hwts_window_begin(hwt_store *store, int64_t id);            /* the numb
 struct hwts_kind *hwts_window_changed(hwt_store *store, int64_t id); /* the same; it is not to start */
 int32_t hwts_window_again(struct hwts_entry *entry);                 /* to be begun, perhaps once more; its shard */
 struct hwts_entry *hwts_window_find(hwt_store *store, int64_t id);
+void hwts_window_known(struct hwts_entry *entry); /* there is such a row */
 /* Its end is committed, and it is due again then; HWTS_NEVER: it is not. */
 void hwts_window_ended(hwt_store *store, const struct hwts_row *row, int64_t due_us);
 
@@ -94,6 +96,7 @@ void hwts_window_ended(hwt_store *store, const struct hwts_row *row, int64_t due
  */
 
 void hwts_window_see(hwt_store *store, const struct hwts_due *due);
+void hwts_window_hear(hwt_store *store, const struct hwts_due *due);   /* the same, of news */
 void hwts_window_refill(hwt_store *store, const struct hwts_due *due); /* of a rest that was read */
 /* Moved by this process, which had heard so much of it before: it need not be tried at the time that it had. */
 uint64_t hwts_window_heard(hwt_store *store, int64_t id);

@@ -52,6 +52,11 @@ static bool add(hwt_store *store, struct hwts_kind *kind, const struct hwts_due 
 	return entry->state != HWTS_FREE;
 }
 
+static bool takes(hwt_store *store, struct hwts_kind *kind, const struct hwts_shard *shard, const struct hwts_due *due)
+{
+	return hwts_window_is_for_a_look(shard, due) ? passes_look(store, kind, shard, due) : keeps(store, kind, due);
+}
+
 void hwts_window_see(hwt_store *store, const struct hwts_due *due)
 {
 	struct hwts_kind *kind;
@@ -61,11 +66,11 @@ void hwts_window_see(hwt_store *store, const struct hwts_due *due)
 	if (!shard || !shard->held || !store->window->timer || HWTS_TEST(loses_rows))
 		return;
 	if (!entry) {
-		if (hwts_window_is_for_a_look(shard, due) ? passes_look(store, kind, shard, due)
-							  : keeps(store, kind, due))
+		if (takes(store, kind, shard, due))
 			(void)add(store, kind, due, false);
 		return;
 	}
+	hwts_window_known(entry);
 	entry->len = HWTS_MAX(entry->len, due->len);
 	entry->priority = due->priority;
 	if (entry->state == HWTS_ARMED) {
@@ -74,6 +79,28 @@ void hwts_window_see(hwt_store *store, const struct hwts_due *due)
 			hwts_window_arm_again(entry, due->due_us);
 	} else {
 		entry->again_us = HWTS_MIN(entry->again_us, due->due_us);
+	}
+}
+
+/* Beyond a kind's share what news tell is left to a look, so that forged news leave room for rows. */
+void hwts_window_hear(hwt_store *store, const struct hwts_due *due)
+{
+	struct hwts_kind *kind = NULL;
+	const struct hwts_shard *shard = hwts_shard(store, due->shard, &kind);
+	struct hwts_entry *entry = hwts_window_find(store, due->id);
+	bool told = !entry || entry->told;
+
+	if (shard && !entry && kind->told >= hwts_window_limit(store)) {
+		if (!hwts_window_is_for_a_look(shard, due))
+			hwts_ask(store, HWTS_LOAD);
+		return;
+	}
+	hwts_window_see(store, due);
+	entry = hwts_window_find(store, due->id);
+	if (entry && told && !entry->told) {
+		entry->told = true;
+		kind->told++;
+		kind->entries--;
 	}
 }
 
@@ -139,6 +166,7 @@ bool hwts_window_rescue(hwt_store *store, const struct hwts_due *due)
 		return true;
 	}
 	if (entry && entry->state == HWTS_ARMED && !entry->aside) {
+		hwts_window_known(entry);
 		if (entry->turn.due_us <= due->due_us)
 			HWTS_COUNT_RESCUE();
 		hwts_window_arm_again(entry, due->due_us);

@@ -51,7 +51,7 @@ void hwts_window_close(hwt_store *store)
 	*store->window = (struct hwts_window){ .timer = NULL };
 	HWTS_EACH_KIND (store, kind) {
 		hwts_turns_clear(&kind->turns);
-		kind->entries = 0;
+		kind->entries = kind->told = 0;
 	}
 	hwts_unlock(store);
 	for (struct hwts_slab *slab = window.slabs, *next; slab; slab = next) {

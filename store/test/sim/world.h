@@ -143,6 +143,8 @@ void sim_live_with_a_herd(void);
 void sim_live_with_moves(void);
 void sim_live_with_readings(void);
 void sim_live_beside_a_lock(void);
+void sim_live_beside_a_forger(void);
+void sim_live_behind_forged_news(void);
 void sim_live_with_damaged_rows(void);
 
 /* In silence.c. */
