@@ -25,9 +25,8 @@
  *   that hwt_store.h names: compare with std::errc.  hwt_store_error() has the text.  Memory that the C++ part does not
  *   get, and what a callable's own copy throws, passes through, and nothing has changed.
  *
- *   What a task throws fails its run, as if it had returned the code of the std::system_error, ENOMEM for
- *   std::bad_alloc, ECANCELED for all else.  config.warn is told the text.  What the callable of an each throws ends the
- *   list, and passes through.
+ *   A std::exception that a task throws fails its run with what() as its error, which config.warn is told, too; all else
+ *   that it throws is ECANCELED.  What the callable of an each throws ends the list, and passes through.
  *
  * Lifetimes
  *
@@ -472,21 +471,13 @@ class store
 
 			try {
 				return self.function(*run).native();
-			} catch (const std::bad_alloc &error) {
-				return self.failed(error, ENOMEM);
-			} catch (const std::system_error &error) {
-				return self.failed(error, error.code());
 			} catch (const std::exception &error) {
-				return self.failed(error, ECANCELED);
+				if (self.of->warn != nullptr)
+					self.of->warn(self.of->warn_ctx, error.what());
+				return hwt_store_fail(run, error.what());
 			} catch (...) {
 				return ECANCELED;
 			}
-		}
-		int failed(const std::exception &error, answer how) const noexcept
-		{
-			if (of->warn != nullptr)
-				of->warn(of->warn_ctx, error.what());
-			return how.native() > 0 ? how.native() : ECANCELED;
 		}
 	};
 

@@ -360,12 +360,14 @@ TEST(what_a_task_throws_fails_its_run_and_is_told_to_warn)
 		}
 	})));
 	start(store);
-	for (int value : { ENOSPC, ENOMEM, ECANCELED, ECANCELED }) {
+	const std::system_error full(make_error_code(std::errc::no_space_on_device), "system");
+	for (const std::string &error : std::vector<std::string>{ full.what(), std::bad_alloc().what(), "what it says",
+								  std::strerror(ECANCELED) }) {
 		static std::string data;
 
 		id = put(store, hwt::spec("a").data(data));
 		CHECK(wait_for([&] { return info_of(store, id).state == HWT_STORE_FAILED; }));
-		CHECK(std::string(info_of(store, id).error) == std::strerror(value));
+		CHECK(std::string(info_of(store, id).error) == error);
 		data += 'x';
 	}
 	CHECK(was_warned("what it says"));
