@@ -34,7 +34,7 @@
  *   time.  A spec and a which have copies of their texts.  A text with a 0 inside is refused, EINVAL.
  *
  *   ~store stops and closes, and waits for the tasks.  Like the C call, it must not happen in a task: std::terminate.
- *   Pulled runs have to end before.
+ *   A pulled run that outlives it is over: it runs elsewhere, or again.
  *
  * Threads, order and cost are those of the C calls, which each comment names.  native() is for those that are missing.
  */
@@ -134,15 +134,17 @@ inline std::string_view data(const hwt_store_run &run) noexcept
 class pulled
 {
       public:
-	explicit pulled(hwt_store_run *run = nullptr) noexcept : run_(run)
+	pulled() noexcept = default;
+	pulled(hwt_store_run *run, std::weak_ptr<const void> store) noexcept : run_(run), store_(std::move(store))
 	{
 	}
-	pulled(pulled &&other) noexcept : run_(std::exchange(other.run_, nullptr))
+	pulled(pulled &&other) noexcept : run_(std::exchange(other.run_, nullptr)), store_(std::move(other.store_))
 	{
 	}
 	pulled &operator=(pulled &&other) noexcept
 	{
 		std::swap(run_, other.run_);
+		store_.swap(other.store_);
 		return *this;
 	}
 	~pulled()
@@ -151,10 +153,11 @@ class pulled
 			(void)end(ECANCELED);
 	}
 
-	/* hwt_store_end, on any thread.  *this is empty then, except after EINVAL and EDEADLK. */
+	/* hwt_store_end, on any thread.  *this is empty then, except after EINVAL and EDEADLK.  ESTALE also: the store is gone. */
 	std::error_code end(answer how) noexcept
 	{
-		const int rc = hwt_store_end(run_, how.native());
+		const std::shared_ptr<const void> open = store_.lock();
+		const int rc = run_ != nullptr && !open ? ESTALE : hwt_store_end(run_, how.native());
 
 		if (rc != EINVAL && rc != EDEADLK)
 			run_ = nullptr;
@@ -175,7 +178,8 @@ class pulled
 	}
 
       private:
-	hwt_store_run *run_;
+	hwt_store_run *run_ = nullptr;
+	std::weak_ptr<const void> store_;
 };
 
 /* A hwt_store_spec that is filled in by calls that follow each other. */
@@ -448,7 +452,7 @@ class store
 		const int rc = hwt_store_next(self_->store, &run);
 
 		if (rc == 0)
-			out = pulled(run);
+			out = pulled(run, self_);
 		return detail::error(rc);
 	}
 
@@ -512,7 +516,7 @@ class store
 		}
 	};
 
-	std::unique_ptr<self> self_;
+	std::shared_ptr<self> self_;
 };
 
 } // namespace hwt

@@ -468,6 +468,21 @@ TEST(pulled_runs_are_owned_and_fail_without_an_end)
 	CHECK(is_gone(store, id));
 }
 
+TEST(a_pulled_run_that_outlives_its_store_is_over)
+{
+	hwt::pulled run;
+	{
+		hwt::store store = open_fresh();
+
+		CHECK(!GETS(store.add(quick("a"))));
+		start(store);
+		(void)put(store, hwt::spec("a"));
+		run = pull(store);
+	}
+	CHECK_INT(run.end({}).value(), ==, ESTALE);
+	CHECK(!run);
+}
+
 /* What is put on the connection of a run exists if the run is done. */
 TEST(put_on_is_part_of_the_transaction_of_its_run)
 {
