@@ -172,6 +172,29 @@ TEST(a_put_on_a_connection_to_a_copy_of_the_store_is_refused)
 	disconnect_user(connection);
 }
 
+/* PostgreSQL: statements name the schema, and a connection of another encoding would look for another one. */
+TEST(a_put_on_a_connection_that_cannot_say_the_schema_is_refused)
+{
+	NEEDS_POSTGRES();
+	hwt_store_spec spec = spec_of("a", HWT_S(600));
+	size_t end;
+
+	fresh_world();
+	end = strlen(world.url);
+	(void)query("create schema \"%s_\u00e4\"", world.schema);
+	(void)snprintf(world.url + end, sizeof(world.url) - end, " options=-csearch_path=%s_\u00e4", world.schema);
+	CLOSING hwt_store *store = open_store();
+	USER *connection = connect_user();
+
+	put(store, "a", HWT_S(600));
+	CHECK(user_sql(connection, "set client_encoding = 'LATIN1'"));
+	CHECK_CALL(hwt_store_put_on(store, connection, &spec, NULL), EINVAL);
+	CHECK(strstr(hwt_store_error(), "client_encoding") != NULL);
+	CHECK(user_sql(connection, "set client_encoding = 'UTF8'"));
+	CHECK_CALL(hwt_store_put_on(store, connection, &spec, NULL), 0);
+	CHECK_INT(query("select count(*) from %s_timeout", world.schema), ==, 2);
+}
+
 TEST(a_kind_that_has_another_name_on_the_connection_is_not_put)
 {
 	CLOSING hwt_store *store = fresh_store();

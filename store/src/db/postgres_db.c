@@ -186,12 +186,31 @@ static bool alive(struct hwts_conn *base)
 	       PQtransactionStatus(conn->handle) == PQTRANS_IDLE;
 }
 
+/* Statements name the schema, in UTF-8. */
+static int check_encoding(const struct hwts_db *db, const PGconn *connection)
+{
+	const char *is = PQparameterStatus(connection, "client_encoding");
+	const char *at = db->schema;
+
+	while (*at && (unsigned char)*at < 0x80)
+		at++;
+	return !*at || (is && strcmp(is, "UTF8") == 0)
+		   ? 0
+		   : hwts_fail(EINVAL,
+			       "postgresql: the schema %s needs client_encoding UTF8, and this connection has %s",
+			       db->schema, is ? is : "none");
+}
+
 static int borrow(struct hwts_db *db, void *connection, struct hwts_conn **out)
 {
 	struct pg_conn *conn;
+	int rc;
 
 	if (PQstatus(connection) != CONNECTION_OK || PQpipelineStatus(connection) != PQ_PIPELINE_OFF)
 		return hwts_fail(EINVAL, "the connection is not open, or is in a pipeline");
+	rc = check_encoding(db, connection);
+	if (rc != 0)
+		return rc;
 	conn = hwts_alloc(sizeof(*conn));
 	if (!conn)
 		return ENOMEM;
