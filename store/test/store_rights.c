@@ -52,6 +52,8 @@ TEST(an_open_makes_good_what_is_not_as_it_should_be)
 		/* the format of query */
 		"drop function %s_cancel(bigint)",
 		"create or replace function %s_cancel(id bigint) returns text language sql as 'select ''old'''",
+		"create or replace function %s_cancel(id bigint) returns text language plpgsql security definer"
+		" set search_path = pg_catalog, pg_temp as 'begin return id; end'", /* only the text is another */
 		"alter function %s_cancel(bigint) security invoker",
 		"alter function %s_cancel(bigint) set search_path = public",
 		"alter function %s_cancel(bigint) reset all",
@@ -105,9 +107,10 @@ TEST(default_privileges_do_not_make_the_functions_everybodys)
 
 	fresh_world();
 	(void)snprintf(role, sizeof(role), "%s_app", world.schema);
-	(void)query("create role %s login; grant create on schema public to %s; alter default privileges for role %s"
-		    " grant execute on functions to public",
-		    role, role, role);
+	/* One for another role, too, makes the server write down what everybody has. */
+	(void)query("create role %s login; create role %s_web; grant create on schema public to %s;"
+		    " alter default privileges for role %s grant execute on functions to public, %s_web",
+		    role, world.schema, role, role, world.schema);
 	open_as(role);
 	CHECK_INT(count_of(role, IS_OPEN), ==, 0);
 	CHECK_INT(count_of(role, "true"), >, 20);
