@@ -31,6 +31,7 @@ def _is_due(info: Info, until: datetime) -> bool:
 	return info.state is State.RUNNING or (info.due is not None and info.due <= until)
 
 
+_STOPPED = "some of what is due has not run, as stop() was called"
 _WAITS = (State.PENDING, State.RUNNING)
 
 
@@ -38,7 +39,8 @@ def run_due(store: ThreadStore, within: float = 60) -> int:
 	"""
 	Runs what is due when it is called, and also what these runs put for at once. Returns how many runs have ended.
 
-	Raises TimeoutError if some have not within so many seconds, as those of a paused group; and what run() raises.
+	Raises TimeoutError if some have not within so many seconds, as those of a paused group; RuntimeError if a task has
+	called stop() before; and what run() raises.
 	"""
 	store._calls.register()
 	began = store.stats()
@@ -56,11 +58,14 @@ def run_due(store: ThreadStore, within: float = 60) -> int:
 	until = time.monotonic() + within
 	worker.start()
 	try:
-		while worker.is_alive() and any(
+		while any(
 			_is_due(info, datetime.now(timezone.utc))
 			for kind in list(store._calls.names())
 			for info in store.each(kind, states=_WAITS, with_data=False)
 		):
+			if not worker.is_alive():
+				errors.append(RuntimeError(_STOPPED))  # behind what run() has raised
+				break
 			if time.monotonic() > until:
 				raise TimeoutError("some of what is due has not run")
 			time.sleep(0.01)
@@ -82,13 +87,16 @@ async def run_due_async(store: Store, within: float = 60) -> int:
 	worker = asyncio.ensure_future(store.run(signals=False, stop_within=within))
 	until = time.monotonic() + within
 	try:
-		while not worker.done():
+		while True:
 			found = False
 			for kind in store._calls.names():
 				async for info in store.each(kind, states=_WAITS, with_data=False):
 					found = found or _is_due(info, datetime.now(timezone.utc))
 			if not found:
 				break
+			if worker.done():
+				await worker
+				raise RuntimeError(_STOPPED)
 			if time.monotonic() > until:
 				raise TimeoutError("some of what is due has not run")
 			await asyncio.sleep(0.01)

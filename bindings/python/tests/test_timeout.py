@@ -97,3 +97,29 @@ def test_what_is_due_runs_in_a_test(tmp_path: Any) -> None:
 			assert await testing.run_due_async(store) == 1 and ran[-1] == 4
 
 	asyncio.run(main())
+
+
+def test_what_is_due_in_a_test_is_told_if_a_task_stops_the_store(tmp_path: Any) -> None:
+	with hwt_store.open_threads(testing.url(tmp_path)) as store:
+
+		@store.kind("a")
+		def task(run: Run) -> None:
+			store.put("a")
+			store.stop()
+
+		store.put("a")
+		with pytest.raises(RuntimeError, match="stop"):
+			testing.run_due(store)
+
+	async def main() -> None:
+		async with hwt_store.open(testing.url(tmp_path)) as store:
+
+			@store.kind("a")
+			async def task(run: Run) -> None:
+				await store.put("a")
+				store.stop()
+
+			with pytest.raises(RuntimeError, match="stop"):
+				await testing.run_due_async(store)
+
+	asyncio.run(main())
