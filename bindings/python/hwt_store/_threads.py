@@ -192,7 +192,7 @@ class ThreadStore(Base[Callable[[Run], Any]]):
 				timer.daemon = True
 				timer.start()
 			answer = kind.task(run)
-			if inspect.isawaitable(answer):
+			if answer is not None and inspect.isawaitable(answer):
 				if inspect.iscoroutine(answer):
 					answer.close()
 				raise TypeError(f"the task has returned {type(answer).__name__}, which nobody awaits: take open")
