@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* A debug build (HWT_DEBUG) ends the process at a handle of a timer that has been destroyed, and says so. */
+/* A debug build (HWT_DEBUG) ends the process at a timer that has been destroyed, or a handle of it, and says so. */
 #include "support.h"
 
 #include <signal.h>
@@ -66,6 +66,14 @@ static hwt_timeout handle_of_a_destroyed_timer(void)
 	return timeout;
 }
 
+static const char *const calls_of_handles[] = {
+	"hwt_cancel",        "hwt_cancel_sync",    "hwt_reschedule",     "hwt_reschedule_at",
+	"hwt_timeout_state", "hwt_is_expired",     "hwt_is_cancelled",   "hwt_timeout_timer",
+	"hwt_timeout_left",  "hwt_timeout_missed", "hwt_timeout_format",
+};
+
+#define HANDLE_CALLS (sizeof(calls_of_handles) / sizeof(*calls_of_handles))
+
 static void use_a_dead_handle(void)
 {
 	hwt_timeout timeout = handle_of_a_destroyed_timer();
@@ -83,13 +91,25 @@ static void use_a_dead_handle(void)
 		(void)hwt_reschedule(timeout, 1);
 		break;
 	case 3:
-		(void)hwt_timeout_state(timeout);
+		(void)hwt_reschedule_at(timeout, 1);
 		break;
 	case 4:
-		(void)hwt_timeout_timer(timeout);
+		(void)hwt_timeout_state(timeout);
 		break;
 	case 5:
+		(void)hwt_is_expired(timeout);
+		break;
+	case 6:
+		(void)hwt_is_cancelled(timeout);
+		break;
+	case 7:
+		(void)hwt_timeout_timer(timeout);
+		break;
+	case 8:
 		(void)hwt_timeout_left(timeout, &left_ns);
+		break;
+	case 9:
+		(void)hwt_timeout_missed(timeout);
 		break;
 	default:
 		(void)hwt_timeout_format(timeout, text, sizeof(text));
@@ -98,8 +118,121 @@ static void use_a_dead_handle(void)
 
 TEST(a_handle_of_a_destroyed_timer_ends_the_process)
 {
-	for (which_call = 0; which_call < 7; which_call++)
-		check_aborts(use_a_dead_handle, "hwt: a handle of a timer that has been destroyed");
+	char call[64];
+
+	for (which_call = 0; which_call < HANDLE_CALLS; which_call++) {
+		(void)snprintf(call, sizeof(call), "hwt: %s: the timer 0x", calls_of_handles[which_call]);
+		check_aborts(use_a_dead_handle, call);
+		check_aborts(use_a_dead_handle, ":1 has been destroyed");
+	}
+}
+
+static const char *const calls_of_timers[] = {
+	"hwt_timer_destroy",
+	"hwt_timer_stop",
+	"hwt_timer_start",
+	"hwt_new_timeout",
+	"hwt_new_timeout_at",
+	"hwt_new_periodic",
+	"hwt_new_timeout_ex",
+	"hwt_pending_timeouts",
+	"hwt_timer_config",
+	"hwt_timer_user",
+	"hwt_timer_grid",
+	"hwt_timer_advance",
+	"hwt_timer_advance_batch",
+	"hwt_timer_next",
+	"hwt_timer_fd",
+	"hwt_timer_trim",
+	"hwt_timer_each",
+	"hwt_timer_stats",
+	"hwt_timer_next_unprocessed",
+};
+
+#define TIMER_CALLS (sizeof(calls_of_timers) / sizeof(*calls_of_timers))
+
+static void use_a_dead_timer(void)
+{
+	hwt_timer *timer = driven_timer();
+	hwt_config config = { .size = sizeof(config) };
+	hwt_stats stats = { .size = sizeof(stats) };
+	hwt_spec spec = HWT_SPEC_INIT;
+	hwt_unprocessed left;
+	int64_t time_ns;
+	size_t count;
+	int fd;
+
+	REQUIRE(hwt_timer_destroy(timer) == 0);
+	switch (which_call) {
+	case 0:
+		(void)hwt_timer_destroy(timer);
+		break;
+	case 1:
+		(void)hwt_timer_stop(timer, NULL);
+		break;
+	case 2:
+		(void)hwt_timer_start(timer);
+		break;
+	case 3:
+		(void)hwt_new_timeout(timer, run_task, NULL, 0, NULL);
+		break;
+	case 4:
+		(void)hwt_new_timeout_at(timer, run_task, NULL, 0, NULL);
+		break;
+	case 5:
+		(void)hwt_new_periodic(timer, run_task, NULL, 0, HWT_S(1), NULL);
+		break;
+	case 6:
+		(void)hwt_new_timeout_ex(timer, &spec, NULL);
+		break;
+	case 7:
+		(void)hwt_pending_timeouts(timer);
+		break;
+	case 8:
+		(void)hwt_timer_config(timer, &config);
+		break;
+	case 9:
+		(void)hwt_timer_user(timer);
+		break;
+	case 10:
+		(void)hwt_timer_grid(timer, &time_ns);
+		break;
+	case 11:
+		(void)hwt_timer_advance(timer, hwt_now(), NULL);
+		break;
+	case 12:
+		(void)hwt_timer_advance_batch(timer, hwt_now(), NULL, 0, &count, NULL);
+		break;
+	case 13:
+		(void)hwt_timer_next(timer, &time_ns);
+		break;
+	case 14:
+		(void)hwt_timer_fd(timer, &fd);
+		break;
+	case 15:
+		(void)hwt_timer_trim(timer, NULL);
+		break;
+	case 16:
+		(void)hwt_timer_each(timer, NULL, NULL);
+		break;
+	case 17:
+		(void)hwt_timer_stats(timer, &stats);
+		break;
+	default:
+		(void)hwt_timer_next_unprocessed(timer, &left);
+	}
+}
+
+/* A second destroy is such a call, too. */
+TEST(a_destroyed_timer_ends_the_process)
+{
+	char call[64];
+
+	for (which_call = 0; which_call < TIMER_CALLS; which_call++) {
+		(void)snprintf(call, sizeof(call), "hwt: %s: the timer 0x", calls_of_timers[which_call]);
+		check_aborts(use_a_dead_timer, call);
+		check_aborts(use_a_dead_timer, "\"hwt-worker\" has been destroyed");
+	}
 }
 
 static void use_good_handles(void)

@@ -295,6 +295,7 @@ int hwt_timer_advance(hwt_timer *timer, int64_t now_ns, int64_t *next_ns)
 	int64_t next;
 	int rc;
 
+	CHECK_TIMER(timer);
 	if (timer == NULL || (timer->config.flags & (HWT_CALLER_DRIVEN | HWT_COLLECT)) != HWT_CALLER_DRIVEN)
 		return EINVAL;
 	rc = take(timer);
@@ -322,6 +323,7 @@ int hwt_timer_advance_batch(hwt_timer *timer, int64_t now_ns, hwt_fired *out, si
 	int64_t next;
 	int rc;
 
+	CHECK_TIMER(timer);
 	if (timer == NULL || !timer_collects(timer) || fired == NULL || (out == NULL && n > 0))
 		return EINVAL;
 	rc = take(timer);

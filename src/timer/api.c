@@ -14,28 +14,8 @@
 
 #include <errno.h>
 
-#ifdef HWT_DEBUG
-#include <stdio.h>
-#include <stdlib.h>
-#endif
-
 #define STRING(x) #x
 #define VERSION(major, minor, patch) STRING(major) "." STRING(minor) "." STRING(patch)
-
-/* A debug build (make DEBUG=1) ends the process here if the timer of the handle has been destroyed. */
-static struct hwt_record *record_of(hwt_timeout timeout)
-{
-	struct hwt_record *record = timeout.entry;
-#ifdef HWT_DEBUG
-	const struct hwt_lane *lane = record != NULL ? record_lane(record) : NULL;
-
-	if (lane != NULL && lane->lanes->timer->is_destroyed) {
-		(void)fputs("hwt: a handle of a timer that has been destroyed\n", stderr);
-		abort();
-	}
-#endif
-	return record;
-}
 
 static bool has_worker(hwt_timer *timer)
 {
@@ -112,6 +92,7 @@ static __attribute__((noinline)) int submit_delay_slowly(hwt_timer *timer, hwt_t
 
 int hwt_new_timeout(hwt_timer *timer, hwt_task *task, void *arg, int64_t delay_ns, hwt_timeout *out)
 {
+	CHECK_TIMER(timer);
 	if (unlikely(timer == NULL))
 		return EINVAL;
 	if (unlikely(task == NULL || !has_worker(timer)))
@@ -121,6 +102,7 @@ int hwt_new_timeout(hwt_timer *timer, hwt_task *task, void *arg, int64_t delay_n
 
 int hwt_new_timeout_at(hwt_timer *timer, hwt_task *task, void *arg, int64_t deadline_ns, hwt_timeout *out)
 {
+	CHECK_TIMER(timer);
 	if (unlikely(timer == NULL))
 		return EINVAL;
 	if (unlikely(task == NULL || !has_worker(timer)))
@@ -186,6 +168,7 @@ int hwt_new_timeout_ex(hwt_timer *timer, const hwt_spec *given, hwt_timeout *out
 	hwt_spec spec;
 	int rc;
 
+	CHECK_TIMER(timer);
 	rc = take_spec(timer, &spec, given);
 	if (rc != 0)
 		return rc;
@@ -208,6 +191,7 @@ int hwt_new_periodic(hwt_timer *timer, hwt_task *task, void *arg, int64_t first_
 {
 	hwt_spec spec = { sizeof(spec), task, arg, first_delay_ns, period_ns, NULL, 0 };
 
+	CHECK_TIMER(timer);
 	if (period_ns == 0) /* which means "once" there */
 		return timer != NULL ? hwt_config_refuse(&timer->config, "period_ns is 0") : EINVAL;
 	return hwt_new_timeout_ex(timer, &spec, out);
@@ -215,8 +199,9 @@ int hwt_new_periodic(hwt_timer *timer, hwt_task *task, void *arg, int64_t first_
 
 int hwt_cancel(hwt_timeout timeout)
 {
-	struct hwt_record *record = record_of(timeout);
+	struct hwt_record *record = timeout.entry;
 
+	CHECK_HANDLE(timeout);
 	if (record == NULL)
 		return ENOENT;
 	prefetch_for_write(record); /* see the top */
@@ -238,11 +223,12 @@ static bool is_running(struct hwt_record *record, uint64_t generation)
 
 int hwt_cancel_sync(hwt_timeout timeout)
 {
-	struct hwt_record *record = record_of(timeout);
+	struct hwt_record *record = timeout.entry;
 	const struct hwt_lane *lane;
 	struct hwt_lanes *lanes;
 	int rc;
 
+	CHECK_HANDLE(timeout);
 	if (record == NULL || (lane = record_lane(record)) == NULL)
 		return ENOENT;
 	if (is_own_task(record, timeout.generation))
@@ -276,10 +262,11 @@ static bool is_periodic(const struct hwt_record *record)
 
 int hwt_reschedule(hwt_timeout timeout, int64_t delay_ns)
 {
-	struct hwt_record *record = record_of(timeout);
+	struct hwt_record *record = timeout.entry;
 	const struct hwt_lane *lane;
 	int64_t deadline_ns;
 
+	CHECK_HANDLE(timeout);
 	if (record == NULL)
 		return ENOENT;
 	prefetch_for_write(record);
@@ -292,9 +279,10 @@ int hwt_reschedule(hwt_timeout timeout, int64_t delay_ns)
 
 int hwt_reschedule_at(hwt_timeout timeout, int64_t deadline_ns)
 {
-	struct hwt_record *record = record_of(timeout);
+	struct hwt_record *record = timeout.entry;
 	const struct hwt_lane *lane;
 
+	CHECK_HANDLE(timeout);
 	if (record == NULL)
 		return ENOENT;
 	prefetch_for_write(record);
@@ -304,8 +292,9 @@ int hwt_reschedule_at(hwt_timeout timeout, int64_t deadline_ns)
 
 uint64_t hwt_timeout_missed(hwt_timeout timeout)
 {
-	struct hwt_record *record = record_of(timeout);
+	struct hwt_record *record = timeout.entry;
 
+	CHECK_HANDLE(timeout);
 	if (record == NULL || !is_own_task(record, timeout.generation) || !word_has(record_word(record), WORD_PERIODIC))
 		return 0;
 	return record_extension(record)->missed;
@@ -313,28 +302,33 @@ uint64_t hwt_timeout_missed(hwt_timeout timeout)
 
 hwt_state hwt_timeout_state(hwt_timeout timeout)
 {
-	struct hwt_record *record = record_of(timeout);
+	struct hwt_record *record = timeout.entry;
 
+	CHECK_HANDLE(timeout);
 	return record == NULL ? HWT_NONE : word_public_state(record_word(record), timeout.generation);
 }
 
 bool hwt_is_expired(hwt_timeout timeout)
 {
-	hwt_state state = hwt_timeout_state(timeout);
+	hwt_state state;
 
+	CHECK_HANDLE(timeout);
+	state = hwt_timeout_state(timeout);
 	return state == HWT_RUNNING || state == HWT_EXPIRED;
 }
 
 bool hwt_is_cancelled(hwt_timeout timeout)
 {
+	CHECK_HANDLE(timeout);
 	return hwt_timeout_state(timeout) == HWT_CANCELLED;
 }
 
 hwt_timer *hwt_timeout_timer(hwt_timeout timeout)
 {
-	struct hwt_record *record = record_of(timeout);
+	struct hwt_record *record = timeout.entry;
 	const struct hwt_lane *lane;
 
+	CHECK_HANDLE(timeout);
 	if (record == NULL)
 		return NULL;
 	lane = record_lane(record);

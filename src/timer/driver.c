@@ -100,6 +100,7 @@ int hwt_timer_trim(hwt_timer *timer, size_t *bytes)
 	int rc, cancel_before;
 	size_t gone = 0;
 
+	CHECK_TIMER(timer);
 	if (timer == NULL)
 		return EINVAL;
 	cancel_before = thread_no_cancel();

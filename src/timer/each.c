@@ -79,6 +79,7 @@ int hwt_timer_each(hwt_timer *timer, bool (*visit)(void *ctx, const hwt_pending 
 {
 	const struct walk walk = { timer, visit, ctx };
 
+	CHECK_TIMER(timer);
 	if (timer == NULL || visit == NULL)
 		return EINVAL;
 	/* Acquire: the list and what it has are complete, [started]. */

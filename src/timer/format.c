@@ -5,6 +5,31 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
+
+#ifdef HWT_DEBUG
+/* A debug build (make DEBUG=1) keeps destroyed timers and their records. */
+void hwt_debug_timer(const hwt_timer *timer, const char *call)
+{
+	if (timer == NULL || !timer->is_destroyed)
+		return;
+	(void)fprintf(stderr, "hwt: %s: the timer %p \"%s\" has been destroyed\n", call, (const void *)timer,
+		      timer->thread_name);
+	abort();
+}
+
+void hwt_debug_handle(hwt_timeout timeout, const char *call)
+{
+	const struct hwt_lane *lane = timeout.entry != NULL ? record_lane(timeout.entry) : NULL;
+	const hwt_timer *timer = lane != NULL ? lane->lanes->timer : NULL;
+
+	if (timer == NULL || !timer->is_destroyed)
+		return;
+	(void)fprintf(stderr, "hwt: %s: the timer %p \"%s\" of the handle %p:%" PRIu64 " has been destroyed\n", call,
+		      (const void *)timer, timer->thread_name, timeout.entry, timeout.generation);
+	abort();
+}
+#endif
 
 static const char *const words[] = {
 	[HWT_NONE] = "none",       [HWT_PENDING] = "pending",     [HWT_RUNNING] = "running",
@@ -19,6 +44,7 @@ int hwt_timeout_left(hwt_timeout timeout, int64_t *left_ns)
 	int64_t deadline_ns;
 	hwt_state state;
 
+	CHECK_HANDLE(timeout);
 	if (left_ns == NULL)
 		return EINVAL;
 	/* A periodic timeout may begin to run while it is read, and be pending again after it. */
@@ -59,10 +85,12 @@ static void say_left(hwt_timeout timeout, char *left)
 
 int hwt_timeout_format(hwt_timeout timeout, char *buf, size_t len)
 {
-	hwt_state state = hwt_timeout_state(timeout);
 	char left[LEFT_LENGTH] = "";
 	int before = errno, length;
+	hwt_state state;
 
+	CHECK_HANDLE(timeout);
+	state = hwt_timeout_state(timeout);
 	if (state == HWT_NONE) {
 		length = snprintf(buf, len, "hwt timeout none");
 	} else {

@@ -47,6 +47,7 @@ int hwt_timer_next(hwt_timer *timer, int64_t *next_ns)
 {
 	int rc;
 
+	CHECK_TIMER(timer);
 	if (timer == NULL || next_ns == NULL || !timer_is_driven(timer))
 		return EINVAL;
 	pthread_mutex_lock(&timer->monitor.mutex);
@@ -74,6 +75,7 @@ int hwt_timer_fd(hwt_timer *timer, int *fd)
 	const struct hwt_idle *idle;
 	int rc;
 
+	CHECK_TIMER(timer);
 	if (timer == NULL || fd == NULL || !timer_is_driven(timer) || timer_is_virtual(timer))
 		return EINVAL;
 	rc = hwt_timer_start(timer);

@@ -106,6 +106,7 @@ int hwt_timer_stats(const hwt_timer *timer, hwt_stats *out)
 {
 	hwt_stats stats = { 0 };
 
+	CHECK_TIMER(timer);
 	if (timer == NULL || out == NULL || out->size < 2 * sizeof(uint64_t) || out->size > HWT_STRUCT_MAX)
 		return EINVAL;
 	count_ends(timer, &stats);

@@ -159,6 +159,7 @@ int hwt_timer_start(hwt_timer *timer)
 {
 	int rc = 0, cancel_before;
 
+	CHECK_TIMER(timer);
 	if (timer == NULL)
 		return EINVAL;
 	if (likely(timer_is_started(timer)))
@@ -248,6 +249,7 @@ int hwt_timer_stop(hwt_timer *timer, size_t *unprocessed)
 	int cancel_before;
 	bool mine;
 
+	CHECK_TIMER(timer);
 	if (timer == NULL)
 		return EINVAL;
 	if (current_task_is_in_timer(timer))
@@ -274,6 +276,7 @@ bool hwt_timer_next_unprocessed(hwt_timer *timer, hwt_unprocessed *out)
 	struct hwt_record *record = NULL;
 	hwt_pending left;
 
+	CHECK_TIMER(timer);
 	if (timer == NULL || out == NULL || timer_state(timer) != TIMER_STOPPED)
 		return false;
 	pthread_mutex_lock(&timer->monitor.mutex);
@@ -325,6 +328,7 @@ int hwt_timer_destroy(hwt_timer *timer)
 {
 	int rc, cancel_before;
 
+	CHECK_TIMER(timer);
 	if (timer == NULL)
 		return 0;
 	rc = hwt_timer_stop(timer, NULL);
@@ -345,6 +349,7 @@ int hwt_timer_destroy(hwt_timer *timer)
 
 int hwt_timer_config(const hwt_timer *timer, hwt_config *out)
 {
+	CHECK_TIMER(timer);
 	if (timer == NULL || out == NULL)
 		return EINVAL;
 	return hwt_config_copy_out(out, &timer->config);
@@ -352,6 +357,7 @@ int hwt_timer_config(const hwt_timer *timer, hwt_config *out)
 
 void *hwt_timer_user(const hwt_timer *timer)
 {
+	CHECK_TIMER(timer);
 	return timer != NULL ? timer->config.user : NULL;
 }
 
@@ -359,6 +365,7 @@ int hwt_timer_grid(const hwt_timer *timer, int64_t *start_ns)
 {
 	int state;
 
+	CHECK_TIMER(timer);
 	if (timer == NULL || start_ns == NULL)
 		return EINVAL;
 	/* In these two states another thread may be writing the grid; in all later ones no thread does. */
@@ -373,6 +380,7 @@ uint64_t hwt_pending_timeouts(const hwt_timer *timer)
 {
 	uint64_t ended;
 
+	CHECK_TIMER(timer);
 	if (timer == NULL)
 		return 0;
 	/* Ends first, then begins: [count]. */

@@ -115,6 +115,17 @@ struct hwt_timer {
 #endif
 };
 
+#ifdef HWT_DEBUG
+/* End the process if the timer, or that of the handle, has been destroyed.  (format.c) */
+void hwt_debug_timer(const hwt_timer *timer, const char *call);
+void hwt_debug_handle(hwt_timeout timeout, const char *call);
+#define CHECK_TIMER(timer) hwt_debug_timer(timer, __func__)
+#define CHECK_HANDLE(timeout) hwt_debug_handle(timeout, __func__)
+#else
+#define CHECK_TIMER(timer) ((void)0)
+#define CHECK_HANDLE(timeout) ((void)0)
+#endif
+
 static inline bool timer_is_driven(const hwt_timer *timer)
 {
 	return (timer->config.flags & HWT_CALLER_DRIVEN) != 0;
