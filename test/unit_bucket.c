@@ -7,13 +7,13 @@
 
 #define MANY 20000
 
-static struct hwt_store store;
+static struct hwt_stock stock;
 static struct hwt_bucket bucket;
 static struct hwt_record *records;
 
 static void begin(void)
 {
-	memset(&store, 0, sizeof(store));
+	memset(&stock, 0, sizeof(stock));
 	memset(&bucket, 0, sizeof(bucket));
 	records = aligned_alloc(RECORD_ALIGN, MANY * sizeof(*records));
 	REQUIRE(records != NULL);
@@ -22,7 +22,7 @@ static void begin(void)
 
 static void end(void)
 {
-	hwt_store_destroy(&store);
+	hwt_stock_destroy(&stock);
 	free(records);
 }
 
@@ -57,7 +57,7 @@ static unsigned check_bucket(struct hwt_record **expected, unsigned count)
 
 static void append(struct hwt_record *record)
 {
-	CHECK(bucket_append(&store, &bucket, record, (uint32_t)(record - records) % 7, false));
+	CHECK(bucket_append(&stock, &bucket, record, (uint32_t)(record - records) % 7, false));
 }
 
 /* Appends and removals at random, against an array. */
@@ -71,7 +71,7 @@ static void random_walk(uint64_t *seed, unsigned removals_of_10)
 		if (count > 0 && random_below(seed, 10) < removals_of_10) {
 			unsigned i = (unsigned)random_below(seed, count);
 
-			hwt_bucket_remove(&store, expected[i]);
+			hwt_bucket_remove(&stock, expected[i]);
 			CHECK_INT(expected[i]->place, ==, 0);
 			memmove(&expected[i], &expected[i + 1], (--count - i) * sizeof(expected[0]));
 		} else {
@@ -104,7 +104,7 @@ TEST(sparse_chunks_are_merged)
 		if (i % 100 == 0)
 			expected[i / 100] = &records[i];
 		else
-			hwt_bucket_remove(&store, &records[i]);
+			hwt_bucket_remove(&stock, &records[i]);
 	CHECK_INT(check_bucket(expected, MANY / 100), <=, MANY / 100 * 4 / CHUNK_LAST_CAPACITY + 4);
 	end();
 }
@@ -122,7 +122,7 @@ TEST(the_least_round_is_that_of_a_member_that_is_left)
 	memset(gone, 0, sizeof(gone));
 	for (unsigned i = 0; i < 2000; i++) {
 		distance[i] = (uint32_t)random_below(&seed, 1000);
-		CHECK(bucket_append(&store, &bucket, &records[i], ROUND + distance[i], false));
+		CHECK(bucket_append(&stock, &bucket, &records[i], ROUND + distance[i], false));
 	}
 	for (unsigned removed = 0; removed <= 2000; removed++) {
 		int32_t least = INT32_MAX;
@@ -149,10 +149,10 @@ TEST(the_least_round_is_that_of_a_member_that_is_left)
 			} while (removed < 2000 && gone[first]);
 		if (removed < 2000) {
 			gone[first] = true;
-			hwt_bucket_remove(&store, &records[first]);
+			hwt_bucket_remove(&stock, &records[first]);
 		}
 	}
-	CHECK_INT(store.used, ==, 0);
+	CHECK_INT(stock.used, ==, 0);
 	end();
 }
 

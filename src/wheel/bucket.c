@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Chunks: taken from the store, linked, merged, dropped.  bucket.h draws them. */
+/* Chunks: taken from the stock, linked, merged, dropped.  bucket.h draws them. */
 #include "wheel/bucket.h"
 
 #include <string.h>
@@ -26,56 +26,56 @@ const struct hwt_slab_kind hwt_chunk_slab = {
 
 static_assert(sizeof(struct hwt_slab) <= CHUNK_ALIGN, "no chunk lies on the head of its slab");
 
-void hwt_store_destroy(struct hwt_store *store)
+void hwt_stock_destroy(struct hwt_stock *stock)
 {
-	hwt_slabs_free(store->slabs.newest);
-	hwt_slabs_free(store->retired);
+	hwt_slabs_free(stock->slabs.newest);
+	hwt_slabs_free(stock->retired);
 }
 
-bool hwt_store_trim(struct hwt_store *store, size_t *bytes)
+bool hwt_stock_trim(struct hwt_stock *stock, size_t *bytes)
 {
-	if (store->retired == NULL && store->used == 0 && store->slabs.newest != NULL) {
-		store->retired = hwt_slabs_restart(&store->slabs, &hwt_chunk_slab);
-		memset(store->free, 0, sizeof(store->free));
+	if (stock->retired == NULL && stock->used == 0 && stock->slabs.newest != NULL) {
+		stock->retired = hwt_slabs_restart(&stock->slabs, &hwt_chunk_slab);
+		memset(stock->free, 0, sizeof(stock->free));
 	}
-	(void)hwt_slabs_release(&store->retired, 1, bytes);
-	return store->retired != NULL;
+	(void)hwt_slabs_release(&stock->retired, 1, bytes);
+	return stock->retired != NULL;
 }
 
-static void store_put(struct hwt_store *store, struct hwt_chunk *chunk)
+static void stock_put(struct hwt_stock *stock, struct hwt_chunk *chunk)
 {
-	chunk->next = store->free[chunk->class];
-	store->free[chunk->class] = chunk;
+	chunk->next = stock->free[chunk->class];
+	stock->free[chunk->class] = chunk;
 }
 
-static struct hwt_chunk *store_pop(struct hwt_store *store, unsigned class)
+static struct hwt_chunk *stock_pop(struct hwt_stock *stock, unsigned class)
 {
-	struct hwt_chunk *chunk = store->free[class];
+	struct hwt_chunk *chunk = stock->free[class];
 
 	if (chunk != NULL)
-		store->free[class] = chunk->next;
+		stock->free[class] = chunk->next;
 	return chunk;
 }
 
 /* Cuts memory into the smallest chunks. */
-static void store_cut(struct hwt_store *store, char *rest, const char *end)
+static void stock_cut(struct hwt_stock *stock, char *rest, const char *end)
 {
 	for (; rest != end; rest += class_bytes[0]) {
 		struct hwt_chunk *chunk = (struct hwt_chunk *)(void *)rest;
 
 		chunk->class = 0;
-		store_put(store, chunk);
+		stock_put(stock, chunk);
 	}
 }
 
 /* Takes a new slab.  The rest of the one before becomes small chunks. */
-static bool store_grow(struct hwt_store *store)
+static bool stock_grow(struct hwt_stock *stock)
 {
-	char *rest = store->slabs.carve, *end = store->slabs.carve_end;
+	char *rest = stock->slabs.carve, *end = stock->slabs.carve_end;
 
-	if (!hwt_slabs_grow(&store->slabs, &hwt_chunk_slab))
+	if (!hwt_slabs_grow(&stock->slabs, &hwt_chunk_slab))
 		return false;
-	store_cut(store, rest, end);
+	stock_cut(stock, rest, end);
 	return true;
 }
 
@@ -83,44 +83,44 @@ static bool store_grow(struct hwt_store *store)
  * Cuts a chunk out of a larger one that is free, so that memory follows what is pending and not what was.  The rest
  * becomes small chunks.
  */
-static struct hwt_chunk *store_split(struct hwt_store *store, unsigned class)
+static struct hwt_chunk *stock_split(struct hwt_stock *stock, unsigned class)
 {
 	for (unsigned larger = class + 1; larger < CHUNK_CLASSES; larger++) {
-		struct hwt_chunk *chunk = store_pop(store, larger);
+		struct hwt_chunk *chunk = stock_pop(stock, larger);
 
 		if (chunk == NULL)
 			continue;
-		store_cut(store, (char *)chunk + class_bytes[class], (char *)chunk + class_bytes[larger]);
+		stock_cut(stock, (char *)chunk + class_bytes[class], (char *)chunk + class_bytes[larger]);
 		return chunk;
 	}
 	return NULL;
 }
 
 /* Returns a chunk, of the smallest class if memory is short, or NULL. */
-static struct hwt_chunk *store_take(struct hwt_store *store, unsigned class)
+static struct hwt_chunk *stock_take(struct hwt_stock *stock, unsigned class)
 {
-	struct hwt_chunk *chunk = store_pop(store, class);
+	struct hwt_chunk *chunk = stock_pop(stock, class);
 
 	if (chunk == NULL)
-		chunk = store_split(store, class);
+		chunk = stock_split(stock, class);
 	if (chunk == NULL)
-		chunk = hwt_slabs_carve(&store->slabs, class_bytes[class]);
-	if (chunk == NULL && !store_grow(store))
-		return class > 0 ? store_take(store, 0) : NULL;
+		chunk = hwt_slabs_carve(&stock->slabs, class_bytes[class]);
+	if (chunk == NULL && !stock_grow(stock))
+		return class > 0 ? stock_take(stock, 0) : NULL;
 	if (chunk == NULL)
-		chunk = hwt_slabs_carve(&store->slabs, class_bytes[class]);
+		chunk = hwt_slabs_carve(&stock->slabs, class_bytes[class]);
 	chunk->class = (uint8_t) class;
 	return chunk;
 }
 
-struct hwt_chunk *hwt_bucket_extend(struct hwt_store *store, struct hwt_bucket *bucket, uint32_t round)
+struct hwt_chunk *hwt_bucket_extend(struct hwt_stock *stock, struct hwt_bucket *bucket, uint32_t round)
 {
 	struct hwt_chunk *last = bucket->last, *chunk;
 	unsigned class = 0;
 
 	if (last != NULL)
 		class = last->class + 1u < CHUNK_CLASSES ? last->class + 1u : CHUNK_CLASSES - 1u;
-	chunk = store_take(store, class);
+	chunk = stock_take(stock, class);
 	if (chunk == NULL)
 		return NULL;
 	chunk->next = NULL;
@@ -136,7 +136,7 @@ struct hwt_chunk *hwt_bucket_extend(struct hwt_store *store, struct hwt_bucket *
 	else
 		last->next = chunk;
 	bucket->last = chunk;
-	store->used++;
+	stock->used++;
 	return chunk;
 }
 
@@ -158,7 +158,7 @@ static void spans_without(struct hwt_chunk *chunk)
 		chunk_span_set(from, chunk->prev, from->span_chunks - 1, from->span_least);
 }
 
-void hwt_bucket_drop(struct hwt_store *store, struct hwt_chunk *chunk)
+void hwt_bucket_drop(struct hwt_stock *stock, struct hwt_chunk *chunk)
 {
 	struct hwt_bucket *bucket = chunk->bucket;
 
@@ -172,8 +172,8 @@ void hwt_bucket_drop(struct hwt_store *store, struct hwt_chunk *chunk)
 		bucket->last = chunk->prev;
 	else
 		chunk->next->prev = chunk->prev;
-	store->used--;
-	store_put(store, chunk);
+	stock->used--;
+	stock_put(stock, chunk);
 }
 
 /* Closes the holes of a chunk. */
@@ -188,7 +188,7 @@ static void chunk_compact(struct hwt_chunk *chunk)
 }
 
 /* Moves the members of `from` behind those of `to`, the chunk before it, if together they fill at most half of `to`. */
-static bool merge(struct hwt_store *store, struct hwt_chunk *to, struct hwt_chunk *from)
+static bool merge(struct hwt_stock *stock, struct hwt_chunk *to, struct hwt_chunk *from)
 {
 	if (to == NULL || from == NULL || (unsigned)to->live + from->live > chunk_capacity(to) / 2)
 		return false;
@@ -199,11 +199,11 @@ static bool merge(struct hwt_store *store, struct hwt_chunk *to, struct hwt_chun
 			chunk_add(to, from->records[i], chunk_rounds(from)[i]);
 	to->clamped |= from->clamped;
 	from->live = 0;
-	hwt_bucket_drop(store, from);
+	hwt_bucket_drop(stock, from);
 	return true;
 }
 
-void hwt_bucket_remove(struct hwt_store *store, struct hwt_record *record)
+void hwt_bucket_remove(struct hwt_stock *stock, struct hwt_record *record)
 {
 	struct hwt_chunk *chunk = place_chunk(record->place);
 	unsigned index = place_index(record->place);
@@ -212,12 +212,12 @@ void hwt_bucket_remove(struct hwt_store *store, struct hwt_record *record)
 	chunk->records[index] = NULL;
 	record->place = 0;
 	if (--chunk->live == 0) {
-		hwt_bucket_drop(store, chunk);
+		hwt_bucket_drop(stock, chunk);
 		return;
 	}
 	/* A visit to the neighbours costs cache misses, so only when the count is a power of two. */
-	if ((chunk->live & (chunk->live - 1)) == 0 && !merge(store, chunk->prev, chunk))
-		(void)merge(store, chunk, chunk->next);
+	if ((chunk->live & (chunk->live - 1)) == 0 && !merge(stock, chunk->prev, chunk))
+		(void)merge(stock, chunk, chunk->next);
 }
 
 /* The cost of scanning a chunk, in visits of its head. */
@@ -260,7 +260,7 @@ int32_t hwt_bucket_least(const struct hwt_bucket *bucket, uint32_t round, int32_
 	return least;
 }
 
-size_t hwt_bucket_sweep(struct hwt_store *store, struct hwt_bucket *bucket, struct hwt_record **all, size_t max)
+size_t hwt_bucket_sweep(struct hwt_stock *stock, struct hwt_bucket *bucket, struct hwt_record **all, size_t max)
 {
 	size_t n = 0;
 
@@ -277,7 +277,7 @@ size_t hwt_bucket_sweep(struct hwt_store *store, struct hwt_bucket *bucket, stru
 		}
 		if (chunk->live != 0)
 			break;
-		hwt_bucket_drop(store, chunk);
+		hwt_bucket_drop(stock, chunk);
 	}
 	return n;
 }

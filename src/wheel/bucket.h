@@ -23,7 +23,7 @@
  *                             +----------------------------------------+
  *
  *   A bucket's chunks grow from 128 to 768 bytes, so that a wheel of a million sparse buckets stays small.  A chunk
- *   whose last member leaves goes back to the store at once; two neighbours that together fill half of one are merged,
+ *   whose last member leaves goes back to the stock at once; two neighbours that together fill half of one are merged,
  *   which moves at most one record a removal (amortised).  So the memory follows what is pending: between 13 and
  *   some 30 bytes a member.
  *
@@ -75,7 +75,7 @@ struct hwt_bucket {
 };
 
 /* Where chunks come from. */
-struct hwt_store {
+struct hwt_stock {
 	struct hwt_chunk *free[CHUNK_CLASSES];
 	struct hwt_slabs slabs;
 	struct hwt_slab *retired; /* slabs that a restart has left */
@@ -168,13 +168,13 @@ static inline void hwt_bucket_prefetch(uintptr_t place)
 	prefetch_for_write(&place_chunk(place)->records[place_index(place)]);
 }
 
-void hwt_store_destroy(struct hwt_store *store);
+void hwt_stock_destroy(struct hwt_stock *stock);
 
 /*
  * Gives memory back while no bucket has a member: begins again with the newest slab, and frees one of the others, of at
  * most 256 KiB, at a call: that takes some tens of microseconds.  Returns true if there are more.
  */
-bool hwt_store_trim(struct hwt_store *store, size_t *bytes);
+bool hwt_stock_trim(struct hwt_stock *stock, size_t *bytes);
 
 /* Fetch what bucket_append will write to: the head of the last chunk, then, once that has arrived, its end. */
 static inline void bucket_prefetch_last(const struct hwt_bucket *bucket)
@@ -194,7 +194,7 @@ static inline void bucket_prefetch_end(const struct hwt_bucket *bucket)
 }
 
 /* Appends a chunk whose first member will have this round.  Returns NULL, with nothing changed, without memory. */
-struct hwt_chunk *hwt_bucket_extend(struct hwt_store *store, struct hwt_bucket *bucket, uint32_t round);
+struct hwt_chunk *hwt_bucket_extend(struct hwt_stock *stock, struct hwt_bucket *bucket, uint32_t round);
 
 /* Adds a member.  The chunk must have room. */
 static inline void chunk_add(struct hwt_chunk *chunk, struct hwt_record *record, uint32_t round)
@@ -210,13 +210,13 @@ static inline void chunk_add(struct hwt_chunk *chunk, struct hwt_record *record,
 }
 
 /* Appends a record; clamped: see B5.  Amortised O(1).  Returns false, with nothing changed, without memory. */
-static inline bool bucket_append(struct hwt_store *store, struct hwt_bucket *bucket, struct hwt_record *record,
+static inline bool bucket_append(struct hwt_stock *stock, struct hwt_bucket *bucket, struct hwt_record *record,
 				 uint32_t round, bool clamped)
 {
 	struct hwt_chunk *chunk = bucket->last;
 
 	if (unlikely(chunk == NULL || chunk->used == chunk_capacity(chunk))) {
-		chunk = hwt_bucket_extend(store, bucket, round);
+		chunk = hwt_bucket_extend(stock, bucket, round);
 		if (chunk == NULL)
 			return false;
 	}
@@ -227,7 +227,7 @@ static inline bool bucket_append(struct hwt_store *store, struct hwt_bucket *buc
 }
 
 /* Takes a member out, and clears its place.  Amortised O(1). */
-void hwt_bucket_remove(struct hwt_store *store, struct hwt_record *record);
+void hwt_bucket_remove(struct hwt_stock *stock, struct hwt_record *record);
 
 /*
  * Returns the least distance of a member's round from `round`, INT32_MAX without a member.  The caller knows that it is
@@ -237,9 +237,9 @@ void hwt_bucket_remove(struct hwt_store *store, struct hwt_record *record);
 int32_t hwt_bucket_least(const struct hwt_bucket *bucket, uint32_t round, int32_t bound, unsigned *visits);
 
 /* Takes up to max members out, and returns how many.  Their places are stale. */
-size_t hwt_bucket_sweep(struct hwt_store *store, struct hwt_bucket *bucket, struct hwt_record **all, size_t max);
+size_t hwt_bucket_sweep(struct hwt_stock *stock, struct hwt_bucket *bucket, struct hwt_record **all, size_t max);
 
-/* Unlinks a chunk without members, and gives it back to the store. */
-void hwt_bucket_drop(struct hwt_store *store, struct hwt_chunk *chunk);
+/* Unlinks a chunk without members, and gives it back to the stock. */
+void hwt_bucket_drop(struct hwt_stock *stock, struct hwt_chunk *chunk);
 
 #endif

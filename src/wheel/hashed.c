@@ -75,7 +75,7 @@ static bool place_one(struct hashed *hashed, struct hwt_record *record, int64_t 
 
 	if (unlikely(cut > 0))
 		tick -= cut << hashed->bits;
-	if (unlikely(!bucket_append(&hashed->wheel.store, &hashed->ring.buckets[bucket], record,
+	if (unlikely(!bucket_append(&hashed->wheel.stock, &hashed->ring.buckets[bucket], record,
 				    (uint32_t)round_of(hashed, tick), cut > 0)))
 		return false;
 	ring_lower(&hashed->ring, bucket, tick);
@@ -167,7 +167,7 @@ static void end_chunk(struct hashed *hashed)
 
 	chunk->least = (uint32_t)round_of(hashed, hashed->wheel.tick) + (uint32_t)hashed->chunk_least;
 	if (chunk->live == 0)
-		hwt_bucket_drop(&hashed->wheel.store, chunk);
+		hwt_bucket_drop(&hashed->wheel.stock, chunk);
 	else
 		hashed->bucket_least = smaller(hashed->bucket_least, hashed->chunk_least);
 	hashed->span = NULL;
@@ -283,7 +283,7 @@ static void hashed_settle(struct hwt_wheel *wheel, unsigned visits)
 	struct hashed *hashed = hashed_of(wheel);
 	int64_t round = round_of(hashed, wheel->tick);
 
-	if (hashed->wheel.store.used == 0)
+	if (hashed->wheel.stock.used == 0)
 		hwt_ring_clear(&hashed->ring);
 	while (visits-- > 0 && ring_first_due(&hashed->ring) < HWT_TICK_MAX) {
 		uint32_t bucket = hwt_ring_first(&hashed->ring);
@@ -300,7 +300,7 @@ static size_t hashed_sweep(struct hwt_wheel *wheel, struct hwt_record **all, siz
 {
 	struct hashed *hashed = hashed_of(wheel);
 
-	return hwt_ring_sweep(&hashed->ring, &hashed->wheel.store, all, max);
+	return hwt_ring_sweep(&hashed->ring, &hashed->wheel.stock, all, max);
 }
 
 static void hashed_destroy(struct hwt_wheel *wheel)

@@ -69,7 +69,7 @@ static bool place_one(struct hwt_levels *h, struct hwt_record *record, int64_t t
 	if (unlikely(h->level[level].buckets == NULL) && !make_level(h, level))
 		return false;
 	bucket = &h->level[level].buckets[index];
-	if (unlikely(!bucket_append(&h->wheel.store, bucket, record, (uint32_t)tick, false)))
+	if (unlikely(!bucket_append(&h->wheel.stock, bucket, record, (uint32_t)tick, false)))
 		return false;
 	ring_lower(&h->level[level], index, attention(h, bucket, tick, level));
 	return true;
@@ -155,7 +155,7 @@ static size_t bring_chunk_down(struct hwt_levels *h, struct hwt_chunk *chunk, ui
 		sum += placed;
 	} while (placed == gathered.n && at < chunk->used);
 	if (chunk->live == 0)
-		hwt_bucket_drop(&h->wheel.store, chunk);
+		hwt_bucket_drop(&h->wheel.stock, chunk);
 	return sum;
 }
 
@@ -181,7 +181,7 @@ static void give_up(struct hwt_levels *h, unsigned level)
 						  member_tick(h, record, chunk_rounds(chunk)[i], block, level));
 		}
 		chunk->live = 0;
-		hwt_bucket_drop(&h->wheel.store, chunk);
+		hwt_bucket_drop(&h->wheel.stock, chunk);
 	}
 	hwt_ring_set(&h->level[level], index, HWT_TICK_NEVER);
 }
@@ -302,7 +302,7 @@ static void levels_settle(struct hwt_wheel *wheel, unsigned visits)
 {
 	struct hwt_levels *h = levels_of(wheel);
 
-	for (unsigned l = 0; l <= h->top && h->wheel.store.used == 0; l++)
+	for (unsigned l = 0; l <= h->top && h->wheel.stock.used == 0; l++)
 		if (h->level[l].buckets != NULL)
 			hwt_ring_clear(&h->level[l]);
 	for (; visits > 0; visits--) {
@@ -337,7 +337,7 @@ static size_t levels_collect(struct hwt_wheel *wheel, struct hwt_record **due, s
 	struct hwt_levels *h = levels_of(wheel);
 	uint32_t index = index_of(h, (uint64_t)wheel->tick);
 	struct hwt_bucket *bucket = &h->level[0].buckets[index];
-	size_t n = hwt_bucket_sweep(&h->wheel.store, bucket, due, max);
+	size_t n = hwt_bucket_sweep(&h->wheel.stock, bucket, due, max);
 
 	if (bucket->first == NULL)
 		hwt_ring_set(&h->level[0], index, HWT_TICK_NEVER);
@@ -351,7 +351,7 @@ static size_t levels_sweep(struct hwt_wheel *wheel, struct hwt_record **all, siz
 
 	for (unsigned l = 0; l <= h->top && n < max; l++)
 		if (h->level[l].buckets != NULL)
-			n += hwt_ring_sweep(&h->level[l], &h->wheel.store, all + n, max - n);
+			n += hwt_ring_sweep(&h->level[l], &h->wheel.stock, all + n, max - n);
 	return n;
 }
 

@@ -100,14 +100,14 @@ void hwt_ring_clear(struct hwt_ring *ring)
 	clear_below(ring, ring->top, 0);
 }
 
-size_t hwt_ring_sweep(struct hwt_ring *ring, struct hwt_store *store, struct hwt_record **all, size_t max)
+size_t hwt_ring_sweep(struct hwt_ring *ring, struct hwt_stock *stock, struct hwt_record **all, size_t max)
 {
 	size_t n = 0;
 
 	while (ring_first_due(ring) != HWT_TICK_NEVER) {
 		uint32_t bucket = hwt_ring_first(ring);
 
-		n += hwt_bucket_sweep(store, &ring->buckets[bucket], all + n, max - n);
+		n += hwt_bucket_sweep(stock, &ring->buckets[bucket], all + n, max - n);
 		if (ring->buckets[bucket].first != NULL)
 			break;
 		hwt_ring_set(ring, bucket, HWT_TICK_NEVER);

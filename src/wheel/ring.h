@@ -60,7 +60,7 @@ void hwt_ring_clear(struct hwt_ring *ring);
  * Takes up to max records out of the buckets that have an entry, in no order.  Their places are stale.  Returns how
  * many; fewer than max: the ring is empty.
  */
-size_t hwt_ring_sweep(struct hwt_ring *ring, struct hwt_store *store, struct hwt_record **all, size_t max);
+size_t hwt_ring_sweep(struct hwt_ring *ring, struct hwt_stock *stock, struct hwt_record **all, size_t max);
 
 static inline uint64_t ring_urgency(int64_t tick)
 {

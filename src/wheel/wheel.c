@@ -188,7 +188,7 @@ static inline bool leave_bucket(struct hwt_wheel *wheel, struct hwt_record *reco
 	if ((record->place & UNPLACED) != 0)
 		return false;
 	if (record->place != 0)
-		hwt_bucket_remove(&wheel->store, record);
+		hwt_bucket_remove(&wheel->stock, record);
 	return true;
 }
 
@@ -301,6 +301,6 @@ void hwt_wheel_go_back(struct hwt_wheel *wheel, int64_t tick, struct hwt_record 
 void hwt_wheel_destroy(struct hwt_wheel *wheel)
 {
 	wheel->layout->destroy(wheel);
-	hwt_store_destroy(&wheel->store);
+	hwt_stock_destroy(&wheel->stock);
 	hwt_mem_free(wheel);
 }

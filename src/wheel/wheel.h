@@ -67,7 +67,7 @@ struct hwt_wheel {
 	const struct hwt_wheel_layout *layout;
 	struct hwt_grid grid;   /* turns deadlines into ticks; start_ns is set before the first use */
 	int64_t tick;           /* the next one to expire */
-	struct hwt_store store; /* the chunks of all buckets */
+	struct hwt_stock stock; /* the chunks of all buckets */
 	_Atomic size_t bytes;   /* of all but the chunks; the worker writes */
 
 	struct hwt_wheel_list unplaced;
@@ -172,27 +172,27 @@ size_t hwt_wheel_sweep(struct hwt_wheel *wheel, struct hwt_record **all, size_t 
  */
 static inline bool wheel_trim(struct hwt_wheel *wheel, size_t *bytes)
 {
-	return hwt_store_trim(&wheel->store, bytes);
+	return hwt_stock_trim(&wheel->stock, bytes);
 }
 
 /* Returns true if no record is placed. */
 static inline bool wheel_is_empty(const struct hwt_wheel *wheel)
 {
-	return wheel->store.used == 0;
+	return wheel->stock.used == 0;
 }
 
 /* Returns the bytes that wheel_trim gives back once no record is placed. */
 static inline size_t wheel_spare(const struct hwt_wheel *wheel)
 {
-	const struct hwt_slab *newest = wheel->store.slabs.newest;
+	const struct hwt_slab *newest = wheel->stock.slabs.newest;
 
-	return newest != NULL ? slabs_bytes(&wheel->store.slabs) - newest->bytes : 0;
+	return newest != NULL ? slabs_bytes(&wheel->stock.slabs) - newest->bytes : 0;
 }
 
 /* Returns the bytes that it holds.  Any thread.  Relaxed: only a number. */
 static inline size_t wheel_bytes(const struct hwt_wheel *wheel)
 {
-	return atomic_load_explicit(&wheel->bytes, memory_order_relaxed) + slabs_bytes(&wheel->store.slabs);
+	return atomic_load_explicit(&wheel->bytes, memory_order_relaxed) + slabs_bytes(&wheel->stock.slabs);
 }
 
 /*

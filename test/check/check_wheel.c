@@ -185,8 +185,8 @@ static size_t check_bucket(struct wheel_check *check, const struct hwt_bucket *b
 	for (; chunk != NULL; before = chunk, chunk = chunk->next, chunks++) {
 		unsigned live = 0;
 
-		HOLDS("store", chunk->class < CHUNK_CLASSES);
-		inventory_put(&all_chunks, "store", chunk, bytes_of(chunk), 1);
+		HOLDS("stock", chunk->class < CHUNK_CLASSES);
+		inventory_put(&all_chunks, "stock", chunk, bytes_of(chunk), 1);
 		HOLDS("B2", chunk->prev == before && chunk->bucket == bucket && chunk->used <= chunk_capacity(chunk));
 		for (unsigned i = 0; i < chunk->used; i++) {
 			if (chunk->records[i] == NULL)
@@ -201,16 +201,16 @@ static size_t check_bucket(struct wheel_check *check, const struct hwt_bucket *b
 	return chunks;
 }
 
-static void check_store(const struct hwt_store *store)
+static void check_stock(const struct hwt_stock *stock)
 {
 	inventory_clear(&all_chunks, CHUNK_ALIGN);
-	inventory_add_slabs(&all_chunks, "store", &store->slabs, &hwt_chunk_slab);
-	inventory_put(&all_chunks, "store", store->slabs.carve, (size_t)(store->slabs.carve_end - store->slabs.carve),
+	inventory_add_slabs(&all_chunks, "stock", &stock->slabs, &hwt_chunk_slab);
+	inventory_put(&all_chunks, "stock", stock->slabs.carve, (size_t)(stock->slabs.carve_end - stock->slabs.carve),
 		      1);
 	for (unsigned i = 0; i < CHUNK_CLASSES; i++) {
-		for (const struct hwt_chunk *chunk = store->free[i]; chunk != NULL; chunk = chunk->next) {
-			HOLDS("store", chunk->class == i);
-			inventory_put(&all_chunks, "store", chunk, bytes_of(chunk), 1);
+		for (const struct hwt_chunk *chunk = stock->free[i]; chunk != NULL; chunk = chunk->next) {
+			HOLDS("stock", chunk->class == i);
+			inventory_put(&all_chunks, "stock", chunk, bytes_of(chunk), 1);
 		}
 	}
 }
@@ -282,12 +282,12 @@ size_t hwt_check_wheel(const struct hwt_wheel *wheel, struct inventory *records,
 		hwt_check_levels_view(wheel, 0, &check.view);
 	else
 		hwt_wheel_hashed_view(wheel, &check.view);
-	check_store(&wheel->store);
+	check_stock(&wheel->stock);
 	chunks = is_hierarchical ? check_levels(&check) : check_hashed(&check);
-	HOLDS("store", wheel->store.used == chunks);
+	HOLDS("stock", wheel->stock.used == chunks);
 	*first = check.first_due;
 	for (size_t i = 0; i < all_chunks.marks; i++)
-		HOLDS("store", all_chunks.mark[i] != 0);
+		HOLDS("stock", all_chunks.mark[i] != 0);
 	check_unplaced(wheel, records, midway);
 	return chunks;
 }
