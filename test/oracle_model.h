@@ -18,8 +18,8 @@
  *   earlier    it waits in a lane, behind all that do, and has no tick until it leaves it: as a new one.
  *   in a lane  only its deadline is another.
  *
- * One that runs again gets its tick when its task has returned: that of its deadline, but at the earliest the one after
- * the present.  For neither of them an order within the tick is promised.
+ * One that runs again gets its tick when its task has returned: that of its deadline, but at the earliest W after the
+ * pass.  For neither of them an order within the tick is promised.
  */
 #ifndef HWT_ORACLE_MODEL_H
 #define HWT_ORACLE_MODEL_H
@@ -256,7 +256,7 @@ static inline void model_end_run(struct model *model, size_t i)
 		model_end(model, i, it->fate == RUNS ? HAS_RUN : IS_CANCELLED);
 		return;
 	}
-	it->tick = tick > it->tick ? tick : it->tick + 1;
+	it->tick = tick > model->target ? tick : model->target + 1;
 	it->loose = true;
 	model_end(model, i, WAITS);
 }

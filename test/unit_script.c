@@ -69,6 +69,20 @@ TEST(the_next_time_is_the_least_of_the_answer_and_of_what_has_come)
 	play("unstarted; start; next = never; new a 10; next = 10; cancel a; next = 10; advance 0 = never");
 }
 
+/* However far it has to catch up, and on whichever thread the task runs. */
+TEST(a_task_that_re_arms_itself_for_the_past_runs_once_in_an_advance)
+{
+	play("at a 1; in a 9 { place a 2 }; at b 50; advance 0 = 1; advance 100 = 101; ran a 1; ran b 1;"
+	     "advance 101 = 102; ran a 2; advance 1000 = 1001; ran a 3");
+	play("bound 2; at a 1; in a 9 { place a 2 }; at b 2; at c 3; advance 0 = 1; advance 100 = 3; ran a 1; ran b 1;"
+	     "advance 100 = 101; ran c 1; stat runs 4; advance 101 = 102; ran a 3");
+	play("parked; at a 1; in a 9 { place a 2 }; advance 0 = 1; advance 100; work 1; advance 100; ran a 1;"
+	     "advance 101; work 1; ran a 2");
+	/* What it would have been cancelled from is another list. */
+	play("bound 1; at a 1; at b 1; in a 1 { place a 2 }; advance 0 = 1; advance 100; cancel a; advance 100;"
+	     "ran b 1; advance 101 = never; ran a 1");
+}
+
 /* What a job puts back is at its tick, and not at once. */
 TEST(the_next_time_knows_what_runs_again_in_a_pool)
 {

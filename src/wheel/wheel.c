@@ -119,6 +119,11 @@ void hwt_wheel_postpone(struct hwt_wheel *wheel, struct hwt_record *record)
 	list_append(&wheel->postponed, record);
 }
 
+void hwt_wheel_hold(struct hwt_wheel *wheel, struct hwt_record *record)
+{
+	list_append(&wheel->held, record);
+}
+
 static bool is_lazy(struct hwt_record *record)
 {
 	/* Relaxed: the worker sees what it flagged itself; what a canceller flags may be seen a pass later. */
@@ -144,13 +149,14 @@ void hwt_wheel_retry_unplaced(struct hwt_wheel *wheel)
 	wheel->unplaced_due = HWT_TICK_NEVER;
 }
 
-/* Takes the first postponed records.  Lazy ones go to the unplaced list, for the next collect. */
-static size_t next_postponed(struct hwt_wheel *wheel, struct hwt_record **records, int64_t *ticks)
+/* Takes the first records of a list.  Lazy ones go to the unplaced list, for the next collect. */
+static size_t take_to_place(struct hwt_wheel *wheel, struct hwt_wheel_list *list, struct hwt_record **records,
+			    int64_t *ticks)
 {
 	struct hwt_record *record;
 	size_t n = 0;
 
-	while (n < HWT_PLACE_MAX && (record = list_pop(&wheel->postponed)) != NULL) {
+	while (n < HWT_PLACE_MAX && (record = list_pop(list)) != NULL) {
 		if (is_lazy(record)) {
 			unplaced_append(wheel, record, wheel->tick);
 			continue;
@@ -161,14 +167,24 @@ static size_t next_postponed(struct hwt_wheel *wheel, struct hwt_record **record
 	return n;
 }
 
-void hwt_wheel_end_tick(struct hwt_wheel *wheel)
+static void place_list(struct hwt_wheel *wheel, struct hwt_wheel_list *list)
 {
 	struct hwt_record *records[HWT_PLACE_MAX];
 	int64_t ticks[HWT_PLACE_MAX];
 	size_t n;
 
-	while (unlikely((n = next_postponed(wheel, records, ticks)) > 0))
+	while (unlikely((n = take_to_place(wheel, list, records, ticks)) > 0))
 		place_at(wheel, records, ticks, n);
+}
+
+void hwt_wheel_end_hold(struct hwt_wheel *wheel)
+{
+	place_list(wheel, &wheel->held);
+}
+
+void hwt_wheel_end_tick(struct hwt_wheel *wheel)
+{
+	place_list(wheel, &wheel->postponed);
 	if (unlikely(wheel->unplaced.first != NULL))
 		hwt_wheel_retry_unplaced(wheel);
 }
@@ -276,7 +292,8 @@ size_t hwt_wheel_sweep(struct hwt_wheel *wheel, struct hwt_record **all, size_t 
 
 	n += take_list(&wheel->ripe, all + n, max - n);
 	n += take_list(&wheel->unplaced, all + n, max - n);
-	return n + take_list(&wheel->postponed, all + n, max - n);
+	n += take_list(&wheel->postponed, all + n, max - n);
+	return n + take_list(&wheel->held, all + n, max - n);
 }
 
 void hwt_wheel_go_back(struct hwt_wheel *wheel, int64_t tick, struct hwt_record *const *records, size_t n)

@@ -7,7 +7,8 @@
  *   An interface over two layouts (hashed.c, levels.c), and what they share: the current tick and two lists.  A record
  *   for which a layout has no memory is unplaced: it goes on a list, linked through itself.  Each pass tries it again,
  *   and it expires from there when it becomes due.  So a lack of memory delays nothing and loses nothing.  A record
- *   that is postponed in the middle of a tick waits for the end of that tick, on a list of the same kind.
+ *   that is postponed in the middle of a tick waits for the end of that tick, on a list of the same kind; a held one,
+ *   which runs again, for the end of all ticks that have come.
  *
  *   A user of the wheel goes from tick to tick:
  *
@@ -75,7 +76,7 @@ struct hwt_wheel {
 
 	struct hwt_wheel_list ripe; /* those that the next collects of this tick return; empty between two ticks */
 
-	struct hwt_wheel_list postponed;
+	struct hwt_wheel_list postponed, held;
 };
 
 /* Returns a wheel of the hashed layout with a power of two of buckets, or NULL without memory. */
@@ -109,6 +110,15 @@ void hwt_wheel_place(struct hwt_wheel *wheel, struct hwt_record *const *records,
 
 /* Tries to place the unplaced records, in their order. */
 void hwt_wheel_retry_unplaced(struct hwt_wheel *wheel);
+
+/*
+ * Holds a record that runs again until the ticks that have come are over: a task that re-arms itself for a time that
+ * has passed would otherwise run at each of them.
+ */
+void hwt_wheel_hold(struct hwt_wheel *wheel, struct hwt_record *record);
+
+/* Places what was held.  Between two ticks. */
+void hwt_wheel_end_hold(struct hwt_wheel *wheel);
 
 /* Ends a tick: places what was postponed, then as above. */
 void hwt_wheel_end_tick(struct hwt_wheel *wheel);

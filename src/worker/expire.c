@@ -133,16 +133,22 @@ bool hwt_worker_resume(struct hwt_worker *worker, int64_t passed, int64_t now_ns
 bool hwt_worker_expire(struct hwt_worker *worker, int64_t target, int64_t now_ns)
 {
 	struct hwt_wheel *wheel = worker->wheel;
-	int64_t due = hwt_wheel_next_due(wheel), began_ns = due <= target ? clock_monotonic() : 0;
+	int64_t due, began_ns;
 
+	hwt_wheel_end_hold(wheel); /* of an advance that was full */
+	due = hwt_wheel_next_due(wheel);
+	began_ns = due <= target ? clock_monotonic() : 0;
 	/* Full: it begins no tick, of which a batch would be left, and cancels could not be taken in (P3). */
 	for (; due <= target && !worker_is_full(worker); due = hwt_wheel_next_due(wheel)) {
 		hwt_wheel_seek(wheel, due);
 		if (!expire_one_tick(worker, now_ns, &began_ns))
 			return false;
 	}
-	if (due > target && target >= wheel->tick)
-		hwt_wheel_seek(wheel, target + 1);
+	if (due > target) {
+		if (target >= wheel->tick)
+			hwt_wheel_seek(wheel, target + 1);
+		hwt_wheel_end_hold(wheel); /* behind the last tick that has come */
+	}
 	hwt_wheel_end_tick(wheel); /* places what the transfer has postponed, also if no tick had anything due */
 	return true;
 }

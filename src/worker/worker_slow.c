@@ -131,7 +131,7 @@ void hwt_worker_end_slow(struct hwt_worker *worker, struct hwt_record *record)
 
 	waiters_look(worker->waiters, record);
 	if (end == STATE_ARMED) {
-		hwt_wheel_postpone(worker->wheel, record);
+		hwt_wheel_hold(worker->wheel, record);
 		return;
 	}
 	if (end == STATE_EXPIRED)

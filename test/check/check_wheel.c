@@ -268,6 +268,8 @@ static void check_unplaced(const struct hwt_wheel *wheel, struct inventory *reco
 	for (record = wheel->postponed.first; record != NULL;
 	     record = (struct hwt_record *)(record->place & ~(uintptr_t)1))
 		inventory_put(records, "R1", record, sizeof(*record), PLACE_UNPLACED);
+	for (record = wheel->held.first; record != NULL; record = (struct hwt_record *)(record->place & ~(uintptr_t)1))
+		inventory_put(records, "R1", record, sizeof(*record), PLACE_UNPLACED);
 	HOLDS("unplaced", wheel->unplaced_due >= wheel->tick);
 }
 

@@ -58,6 +58,16 @@ void hwt_wheel_postpone(struct hwt_wheel *unused, struct hwt_record *record)
 	postponed = record;
 }
 
+void hwt_wheel_hold(struct hwt_wheel *wheel, struct hwt_record *record)
+{
+	hwt_wheel_postpone(wheel, record);
+}
+
+void hwt_wheel_end_hold(struct hwt_wheel *unused)
+{
+	(void)unused;
+}
+
 void hwt_wheel_retry_unplaced(struct hwt_wheel *unused)
 {
 	(void)unused;
