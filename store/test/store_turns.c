@@ -126,6 +126,22 @@ TEST(a_bucket_that_nobody_knows_is_empty_by_the_rules_that_are_read_later)
 	check_empty(&turn);
 }
 
+/* What comes has the tokens that are left. */
+TEST(a_group_whose_bucket_fills_does_not_wait_until_it_is_full)
+{
+	struct hwts_turn turn[2];
+
+	fresh();
+	REQUIRE(hwts_turns_set_own(&turns, "a", 1, 'a', &burst));
+	add(&turn[0], "a", 0, 0);
+	REQUIRE(take() == &turn[0] && hwts_turns_start(&turns, &turn[0], now_ns));
+	end(&turn[0]);
+	CHECK_INT(hwts_turns_wake_ns(&turns), ==, now_ns + burst.rules.every_ns);
+	add(&turn[1], "a", 1, 0);
+	CHECK(take() == &turn[1]);
+	fresh();
+}
+
 static bool refuse_memory(void)
 {
 	return true;
@@ -146,7 +162,8 @@ TEST(a_bucket_is_empty_if_there_was_no_memory_for_its_level)
 	levels = hwts_turns_levels(&turns, 'a' % 8, now_ns, 0, &len);
 	fresh();
 	REQUIRE(levels != NULL);
-	hwts_turns_set_kind(&turns, false, burst.rules); /* a group with rules of its own would be there already */
+	/* A group with rules of its own would be there already. */
+	REQUIRE(hwts_turns_set_kind(&turns, false, burst.rules));
 	atomic_store(&hwts_test_refuses_memory, refuse_memory);
 	hwts_turns_read_levels(&turns, levels, len, now_ns, 0);
 	atomic_store(&hwts_test_refuses_memory, NULL);
@@ -169,6 +186,23 @@ TEST(rules_for_which_there_was_no_memory_leave_no_others_behind)
 	hwts_turns_settle(&turns, all, NULL);
 	CHECK(!hwts_turns_find(&turns, "a", 1)->own);
 	CHECK(hwts_turns_find(&turns, "b", 1)->own != NULL);
+	fresh();
+}
+
+/* The group would wait for a token without the place to do so. */
+TEST(a_rate_of_the_kind_for_which_there_is_no_memory_changes_nothing)
+{
+	static const struct hwts_own paused = { .paused = true };
+
+	fresh();
+	REQUIRE(hwts_turns_set_own(&turns, "a", 1, 'a', &paused));
+	atomic_store(&hwts_test_refuses_memory, refuse_memory);
+	CHECK(!hwts_turns_set_kind(&turns, true, burst.rules));
+	atomic_store(&hwts_test_refuses_memory, NULL);
+	CHECK(!turns.paused);
+	CHECK_INT(turns.each.every_ns, ==, 0);
+	CHECK(hwts_turns_set_kind(&turns, true, burst.rules));
+	CHECK(hwts_turns_find(&turns, "a", 1)->rate != NULL);
 	fresh();
 }
 
@@ -430,7 +464,7 @@ static void change_rules(uint64_t random)
 	if (random >> 8 & 1) {
 		model.paused = (random >> 9 & 3) == 0;
 		model.each.running = (uint32_t)(random >> 16 & 3);
-		hwts_turns_set_kind(&turns, model.paused, model.each);
+		REQUIRE(hwts_turns_set_kind(&turns, model.paused, model.each));
 		return;
 	}
 	model.has_own[group] = group <= 2 || (random >> 9 & 3) != 0;
@@ -468,7 +502,7 @@ static void end_all(void)
 	model.each = (struct hwts_rules){ 0, 0, 0 };
 	hwts_turns_settle(&turns, all, NULL);
 	hwts_turns_settle(&turns, all, NULL);
-	hwts_turns_set_kind(&turns, false, model.each);
+	REQUIRE(hwts_turns_set_kind(&turns, false, model.each));
 	for (int round = 0; round < 3; round++)
 		for (int i = 0; i < TURNS; i++) {
 			struct hwts_turn *turn = hwts_turns_take(&turns, now_ns, false);

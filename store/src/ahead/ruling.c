@@ -74,9 +74,8 @@ static bool caps(const struct hwts_ruling *ruling)
 /* With the lock. */
 static bool apply_groups(struct hwts_kind *kind, struct hwts_ruling *ruling)
 {
-	bool ok = true;
+	bool ok = hwts_turns_set_kind(&kind->turns, ruling->paused, ruling->each);
 
-	hwts_turns_set_kind(&kind->turns, ruling->paused, ruling->each);
 	for (size_t i = 0; i < ruling->group_count && ok; i++) {
 		const struct hwts_ruled_group *group = &ruling->groups[i];
 

@@ -22,14 +22,27 @@ static bool are_same(const struct hwts_rules *a, const struct hwts_rules *b)
 	return a->running == b->running && a->burst == b->burst && a->every_ns == b->every_ns;
 }
 
-void hwts_turns_set_kind(struct hwts_turns *turns, bool paused, struct hwts_rules each)
+/* Each group has one, or there is no memory. */
+static bool rate_all(struct hwts_turns *turns)
+{
+	for (size_t i = 0; i < turns->room; i++)
+		for (struct hwts_turn_group *group = turns->chains[i]; group; group = group->chain)
+			if (!hwts_turns_rate(group))
+				return false;
+	return true;
+}
+
+bool hwts_turns_set_kind(struct hwts_turns *turns, bool paused, struct hwts_rules each)
 {
 	bool same = turns->paused == paused && are_same(&turns->each, &each);
 
+	if (each.every_ns > 0 && turns->each.every_ns == 0 && !rate_all(turns))
+		return false;
 	turns->paused = paused;
 	turns->each = each;
 	if (!same)
 		place_all(turns);
+	return true;
 }
 
 static bool was_not_read(void *ctx, uint32_t shard)
@@ -45,7 +58,7 @@ bool hwts_turns_set_own(struct hwts_turns *turns, const char *name, size_t len, 
 	struct hwts_own *own = hwts_alloc(sizeof(*own)), *was;
 	struct hwts_turn_group *group = own ? hwts_turns_group(turns, name, len, bucket) : NULL;
 
-	if (!group) { /* they are read once more */
+	if (!group || (is->rules.every_ns > 0 && !hwts_turns_rate(group))) { /* they are read once more */
 		free(own);
 		hwts_turns_settle(turns, was_not_read, NULL);
 		return false;
@@ -92,7 +105,7 @@ static bool has_level(const struct hwts_turns *turns, const struct hwts_turn_gro
 		      int64_t now_ns)
 {
 	return group->bucket % turns->shards == shard && hwts_turns_rules(turns, group).every_ns > 0 &&
-	       (group->full_ns > now_ns || group->reserved > 0);
+	       (group->rate->full_ns > now_ns || group->reserved > 0);
 }
 
 static char *put_level(char *to, int64_t us, uint16_t bucket, const char *name, uint8_t len)
@@ -107,7 +120,7 @@ static char *put_level(char *to, int64_t us, uint16_t bucket, const char *name, 
 static char *put_group(const struct hwts_turns *turns, const struct hwts_turn_group *group, char *to, int64_t now_ns,
 		       int64_t now_us)
 {
-	int64_t left_ns = HWTS_MAX(group->full_ns - now_ns, 0) +
+	int64_t left_ns = HWTS_MAX(group->rate->full_ns - now_ns, 0) +
 			  group->reserved * hwts_turns_rules(turns, group).every_ns;
 
 	return put_level(to, now_us + left_ns / 1000 + 1, group->bucket, hwts_turn_name(group), group->len);
@@ -166,6 +179,7 @@ void hwts_turns_clear(struct hwts_turns *turns)
 		for (struct hwts_turn_group *group = turns->chains[i], *next; group; group = next) {
 			next = group->chain;
 			free(group->own);
+			free(group->rate);
 			free(group);
 		}
 	free(turns->chains);
@@ -176,20 +190,13 @@ void hwts_turns_clear(struct hwts_turns *turns)
 	*turns = none;
 }
 
-/* Its place is another one now.  All are queued again, which is rare. */
+/* Its place is another one now. */
 void hwts_turns_count_queued(struct hwts_turns *turns, struct hwts_turn *turn)
 {
-	struct hwts_turn_group *group = turn->group;
-	struct hwts_turn *all = NULL, **end = &all, *next;
-
-	while ((*end = hwts_turn_pop(&group->queue)) != NULL)
-		end = &(*end)->next;
+	hwts_turn_remove(&turn->group->queue, turn);
 	hwts_turns_count(turn);
-	for (; all; all = next) {
-		next = all->next;
-		hwts_turn_push(&group->queue, all);
-	}
-	hwts_turns_place(turns, group);
+	hwts_turn_push(&turn->group->queue, turn);
+	hwts_turns_place(turns, turn->group);
 }
 
 uint32_t hwts_turns_round(const struct hwts_turns *turns, struct hwts_turn_group *group)

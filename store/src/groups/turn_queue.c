@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The queue of a group: a pairing heap.  Timeouts become due in the order of their times, and mostly have one priority,
- * and what comes in order it takes and gives in a few nanoseconds.
+ * A pairing heap: the queue of a group, and the groups that wait for a time.  Timeouts become due in the order of their
+ * times, and mostly have one priority, and what comes in order it takes and gives in a few nanoseconds.
  */
 #include "groups/turns.h"
 
@@ -22,7 +22,10 @@ static struct hwts_turn *merge(struct hwts_turn *a, struct hwts_turn *b)
 		a = b;
 		b = other;
 	}
+	b->prev = a;
 	b->next = a->child;
+	if (b->next)
+		b->next->prev = b;
 	a->child = b;
 	return a;
 }
@@ -52,8 +55,28 @@ static struct hwts_turn *merge_all(struct hwts_turn *heap)
 
 void hwts_turn_push(struct hwts_turn **queue, struct hwts_turn *turn)
 {
-	turn->next = turn->child = NULL;
+	turn->next = turn->prev = turn->child = NULL;
 	*queue = *queue ? merge(*queue, turn) : turn;
+}
+
+/* Its children take its place, so that what is equal stays in its order. */
+void hwts_turn_remove(struct hwts_turn **queue, struct hwts_turn *turn)
+{
+	struct hwts_turn *heap = merge_all(turn->child), *next = turn->next, *prev = turn->prev;
+
+	if (heap) {
+		heap->prev = prev;
+		heap->next = next;
+	}
+	if (next)
+		next->prev = heap ? heap : prev;
+	heap = heap ? heap : next;
+	if (!prev)
+		*queue = heap;
+	else if (prev->child == turn)
+		prev->child = heap;
+	else
+		prev->next = heap;
 }
 
 struct hwts_turn *hwts_turn_pop(struct hwts_turn **queue)
@@ -61,6 +84,6 @@ struct hwts_turn *hwts_turn_pop(struct hwts_turn **queue)
 	struct hwts_turn *turn = *queue;
 
 	if (turn)
-		*queue = merge_all(turn->child);
+		hwts_turn_remove(queue, turn);
 	return turn;
 }

@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Groups, their ring, and the wheel of those that wait for a time; turns.h. */
+/* Groups, their ring, and the heap of those that wait for a time; turns.h. */
 #include "groups/turns.h"
 
 #include <stdlib.h>
 
 #define FIRST_ROOM 64
-#define SLOT_BITS 22 /* 4 ms */
 
-enum where { OUT, IN_RING, IN_WHEEL };
+enum where { OUT, IN_RING, WAITS };
 
 /*
  * Rules
@@ -38,23 +37,24 @@ static int64_t full_ns(const struct hwts_turns *turns, const struct hwts_turn_gr
 		       const struct hwts_rules *rules, int64_t now_ns)
 {
 	int64_t empty_ns = turns->empty_ns ? turns->empty_ns[group->bucket % turns->shards] : 0;
-	int64_t all_ns = rules->burst * rules->every_ns;
+	int64_t all_ns = rules->burst * rules->every_ns, full = group->rate->full_ns;
 
-	return HWTS_MIN(empty_ns ? HWTS_MAX(group->full_ns, empty_ns + all_ns) : group->full_ns, now_ns + all_ns);
+	return HWTS_MIN(empty_ns ? HWTS_MAX(full, empty_ns + all_ns) : full, now_ns + all_ns);
 }
 
 /* When there is a token beside those that are reserved; of those nobody knows when they are used. */
 static int64_t token_ns(const struct hwts_turns *turns, const struct hwts_turn_group *group,
 			const struct hwts_rules *rules, int64_t reserved, int64_t now_ns)
 {
-	int64_t more = HWTS_MIN(reserved + 1 - rules->burst, 1), full = full_ns(turns, group, rules, now_ns);
+	int64_t more = HWTS_MIN(reserved + 1 - rules->burst, 1), full;
 
 	if (rules->every_ns == 0)
 		return INT64_MIN;
+	full = full_ns(turns, group, rules, now_ns);
 	return (more > 0 ? HWTS_MAX(full, now_ns) : full) + more * rules->every_ns;
 }
 
-/* When the wheel has to come to it: for a token, or as its bucket is full. */
+/* Until when it has to wait: for a token, or as its bucket is not full. */
 static int64_t ready_ns(const struct hwts_turns *turns, const struct hwts_turn_group *group, int64_t now_ns)
 {
 	struct hwts_rules rules = hwts_turns_rules(turns, group);
@@ -67,7 +67,7 @@ static int64_t ready_ns(const struct hwts_turns *turns, const struct hwts_turn_g
 }
 
 /*
- * The ring and the wheel
+ * The ring, and those that wait
  */
 
 static void to_ring(struct hwts_turns *turns, struct hwts_turn_group *group)
@@ -89,40 +89,25 @@ static void out_of_ring(struct hwts_turns *turns)
 	group->where = OUT;
 }
 
-static void to_slot(struct hwts_turns *turns, struct hwts_turn_group *group, int64_t ready)
+/* By T6 it has a rate, as it waits for a time. */
+static void wait(struct hwts_turns *turns, struct hwts_turn_group *group, int64_t ready)
 {
-	group->slot = (uint8_t)(HWTS_MAX(ready >> SLOT_BITS, turns->tick) % HWTS_TURN_SLOTS);
-	group->next = turns->slots[group->slot];
-	turns->slots[group->slot] = group;
+	group->where = WAITS;
+	group->rate->turn.due_us = ready;
+	hwts_turn_push(&turns->waiting, &group->rate->turn);
 }
 
-static void to_wheel(struct hwts_turns *turns, struct hwts_turn_group *group, int64_t ready, int64_t now_ns)
+static void wait_no_more(struct hwts_turns *turns, struct hwts_turn_group *group)
 {
-	if (turns->waiting++ == 0) {
-		turns->tick = now_ns >> SLOT_BITS;
-		turns->wake_ns = INT64_MAX;
-	}
-	turns->wake_ns = HWTS_MIN(turns->wake_ns, ready);
-	group->where = IN_WHEEL;
-	to_slot(turns, group, ready);
-}
-
-static void out_of_wheel(struct hwts_turns *turns, struct hwts_turn_group *group)
-{
-	struct hwts_turn_group **link = &turns->slots[group->slot];
-
-	while (*link != group)
-		link = &(*link)->next;
-	*link = group->next;
+	hwts_turn_remove(&turns->waiting, &group->rate->turn);
 	group->where = OUT;
-	turns->waiting--;
 }
 
 /* One without turns, too: it retires when it comes to the front. */
 void hwts_turns_place(struct hwts_turns *turns, struct hwts_turn_group *group)
 {
-	if (group->where == IN_WHEEL)
-		out_of_wheel(turns, group);
+	if (group->where == WAITS)
+		wait_no_more(turns, group);
 	if (group->where == OUT && (group->queue || group->turns == 0))
 		to_ring(turns, group);
 }
@@ -161,6 +146,7 @@ static void forget(struct hwts_turns *turns, struct hwts_turn_group *group)
 	while (*link != group)
 		link = &(*link)->chain;
 	*link = group->chain;
+	free(group->rate);
 	free(group);
 	if (--turns->count == 0) {
 		free(turns->chains);
@@ -171,7 +157,7 @@ static void forget(struct hwts_turns *turns, struct hwts_turn_group *group)
 	}
 }
 
-/* It is neither in the ring nor in the wheel, and has no turns: without rules it goes once its bucket is full. */
+/* It is neither in the ring nor waits, and has no turns: without rules it goes once its bucket is full. */
 static void retire(struct hwts_turns *turns, struct hwts_turn_group *group, int64_t now_ns)
 {
 	int64_t ready = ready_ns(turns, group, now_ns);
@@ -179,77 +165,23 @@ static void retire(struct hwts_turns *turns, struct hwts_turn_group *group, int6
 	if (group == &turns->none)
 		return;
 	if (ready > now_ns)
-		to_wheel(turns, group, ready, now_ns);
+		wait(turns, group, ready);
 	else if (!group->own)
 		forget(turns, group);
 }
 
-static void come_out(struct hwts_turns *turns, struct hwts_turn_group *group, int64_t now_ns)
-{
-	if (group->turns == 0)
-		retire(turns, group, now_ns);
-	else
-		hwts_turns_place(turns, group);
-}
-
-/* What is ready comes out.  The others are of later rounds, or their time has moved. */
-static void visit(struct hwts_turns *turns, unsigned slot, int64_t now_ns)
-{
-	struct hwts_turn_group *group = turns->slots[slot], *next;
-
-	for (turns->slots[slot] = NULL; group; group = next) {
-		int64_t ready = ready_ns(turns, group, now_ns);
-
-		next = group->next;
-		if (ready > now_ns) {
-			to_slot(turns, group, ready);
-			continue;
-		}
-		group->where = OUT;
-		turns->waiting--;
-		come_out(turns, group, now_ns);
-	}
-}
-
-/*
- * When a slot has to be visited: the earliest time in it.  One whose time has moved on within the round is put where it
- * belongs by a visit, so that has to come when the slot does.
- */
-static int64_t wake_of(const struct hwts_turns *turns, int64_t tick, int64_t now_ns)
-{
-	int64_t wake_ns = INT64_MAX;
-
-	for (const struct hwts_turn_group *group = turns->slots[tick % HWTS_TURN_SLOTS]; group; group = group->next) {
-		int64_t ready = ready_ns(turns, group, now_ns);
-
-		if (ready >> SLOT_BITS < tick + HWTS_TURN_SLOTS)
-			wake_ns = HWTS_MIN(wake_ns, ready >> SLOT_BITS == tick ? ready : tick << SLOT_BITS);
-	}
-	return wake_ns;
-}
-
-/* In the round that begins now; without one, the end of the round. */
-static int64_t next_wake(const struct hwts_turns *turns, int64_t now_ns)
-{
-	for (int64_t tick = turns->tick; tick < turns->tick + HWTS_TURN_SLOTS; tick++) {
-		int64_t wake_ns = wake_of(turns, tick, now_ns);
-
-		if (wake_ns != INT64_MAX)
-			return wake_ns;
-	}
-	return (turns->tick + HWTS_TURN_SLOTS) << SLOT_BITS;
-}
-
+/* Those that need not wait any more.  The time of one may have moved on: then it waits again. */
 static void advance(struct hwts_turns *turns, int64_t now_ns)
 {
-	int64_t to = now_ns >> SLOT_BITS;
+	while (turns->waiting && turns->waiting->due_us <= now_ns) {
+		struct hwts_turn_group *group = turns->waiting->group;
 
-	if (turns->waiting == 0 || now_ns < turns->wake_ns)
-		return;
-	for (int64_t tick = HWTS_MAX(turns->tick, to - HWTS_TURN_SLOTS + 1); tick <= to; tick++)
-		visit(turns, (unsigned)(tick % HWTS_TURN_SLOTS), now_ns);
-	turns->tick = to;
-	turns->wake_ns = next_wake(turns, now_ns);
+		wait_no_more(turns, group);
+		if (group->turns == 0)
+			retire(turns, group, now_ns);
+		else
+			hwts_turns_place(turns, group);
+	}
 }
 
 /* The group whose turn it is, at the front of the ring; NULL: none has anything to begin. */
@@ -270,7 +202,7 @@ static struct hwts_turn_group *front(struct hwts_turns *turns, int64_t now_ns)
 		if (group->turns == 0)
 			retire(turns, group, now_ns);
 		else if (queued && ready > now_ns && !is_blocked(turns, group))
-			to_wheel(turns, group, ready, now_ns);
+			wait(turns, group, ready);
 	}
 	return NULL;
 }
@@ -288,25 +220,39 @@ struct hwts_turn_group *hwts_turns_find(const struct hwts_turns *turns, const ch
 	return group;
 }
 
-struct hwts_turn_group *hwts_turns_group(struct hwts_turns *turns, const char *name, size_t len, uint16_t bucket)
+bool hwts_turns_rate(struct hwts_turn_group *group)
 {
-	struct hwts_turn_group *group = hwts_turns_find(turns, name, len), **chain;
+	if (!group->rate && (group->rate = hwts_alloc(sizeof(*group->rate))) != NULL)
+		group->rate->turn.group = group;
+	return group->rate != NULL;
+}
 
-	if (group)
-		return group;
+static struct hwts_turn_group *make(struct hwts_turns *turns, const char *name, size_t len, uint16_t bucket)
+{
+	struct hwts_turn_group *group, **chain;
+
 	if (turns->count >= turns->room && !resize(turns, HWTS_MAX(turns->room * 2, FIRST_ROOM)))
 		return NULL;
 	group = hwts_alloc(HWTS_MAX(offsetof(struct hwts_turn_group, start) + len, sizeof(*group)));
-	if (!group)
+	if (!group || (turns->each.every_ns > 0 && !hwts_turns_rate(group))) {
+		free(group);
 		return NULL;
+	}
 	group->len = (uint8_t)len;
-	group->bucket = bucket;
+	group->bucket = bucket & 1023u;
 	memcpy(hwts_turn_name(group), name, len);
 	chain = chain_of(turns, name, len);
 	group->chain = *chain;
 	*chain = group;
 	turns->count++;
 	return group;
+}
+
+struct hwts_turn_group *hwts_turns_group(struct hwts_turns *turns, const char *name, size_t len, uint16_t bucket)
+{
+	struct hwts_turn_group *group = hwts_turns_find(turns, name, len);
+
+	return group ? group : make(turns, name, len, bucket);
 }
 
 bool hwts_turns_join(struct hwts_turns *turns, struct hwts_turn *turn, const char *name, size_t len, int64_t id)
@@ -316,8 +262,8 @@ bool hwts_turns_join(struct hwts_turns *turns, struct hwts_turn *turn, const cha
 
 	if (!group)
 		return false;
-	if (group->turns++ == 0 && group->where == IN_WHEEL)
-		out_of_wheel(turns, group);
+	if (group->turns++ == 0 && group->where == WAITS)
+		wait_no_more(turns, group);
 	turn->group = group;
 	return true;
 }
@@ -385,7 +331,7 @@ bool hwts_turns_start(struct hwts_turns *turns, struct hwts_turn *turn, int64_t 
 	if (hwts_turns_exceed(turns, turn) || token_ns(turns, group, &rules, 0, now_ns) > now_ns)
 		return false;
 	if (rules.every_ns > 0)
-		group->full_ns = HWTS_MAX(full_ns(turns, group, &rules, now_ns), now_ns) + rules.every_ns;
+		group->rate->full_ns = HWTS_MAX(full_ns(turns, group, &rules, now_ns), now_ns) + rules.every_ns;
 	return true;
 }
 
@@ -413,9 +359,9 @@ bool hwts_turns_level(struct hwts_turns *turns, const char *name, size_t len, ui
 {
 	struct hwts_turn_group *group = hwts_turns_group(turns, name, len, bucket);
 
-	if (!group)
+	if (!group || !hwts_turns_rate(group))
 		return false;
-	group->full_ns = HWTS_MAX(group->full_ns, full_ns);
+	group->rate->full_ns = HWTS_MAX(group->rate->full_ns, full_ns);
 	if (group->turns == 0 && group->where == OUT)
 		retire(turns, group, now_ns);
 	return true;

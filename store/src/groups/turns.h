@@ -5,7 +5,7 @@
  * Structure
  *
  *     turns --ring--> group -> group -> group         those that may have something to begin
- *           --wheel-> group                           those that wait for a token, or for their bucket to be full
+ *           --waiting> group                          a heap: those that wait for a token, or for their bucket to be full
  *                       |
  *                       +-- queue: its turns by priority, then by due time
  *           rests: of groups that have more than the window keeps, what is left in the database
@@ -34,19 +34,18 @@
  *   T1  running = the group's turns that are counted: from the moment at which one is taken, or is known to run on a
  *       process that died, to its end, or until it is known not to run.  Whatever becomes of its shard
  *   T2  reserved = the group's turns that were taken under a rate, and have neither started nor been put off
- *   T3  a group that has something queued is in the ring, in the wheel, or blocked: paused, full, or a rest goes first
+ *   T3  a group that has something queued is in the ring, waits, or is blocked: paused, full, or a rest goes first
  *   T4  a turn that was counted when it was queued is first in its group, which may begin it, full or paused: it runs
  *       already, as far as anybody knows, and is counted.  If the group has more than may run, the begin is to find it
  *       running, or else it waits for its turn.  What a paused one had so is pending after that, and can be cancelled
  *   T5  a pending row that the window has passed over, and that has no turn, lies in a rest: not before its from, nor
  *       before its asked while it is being read
+ *   T6  a group has its rate if its own rules or those of the kind have one
  */
 #ifndef HWTS_TURNS_H
 #define HWTS_TURNS_H
 
 #include "base/common.h"
-
-#define HWTS_TURN_SLOTS 256 /* of the wheel */
 
 struct hwts_due; /* due.h */
 
@@ -56,7 +55,7 @@ struct hwts_place {
 };
 
 struct hwts_turn {
-	struct hwts_turn *next, *child; /* in its group's queue, a heap: siblings, and what comes behind it */
+	struct hwts_turn *next, *prev, *child; /* in a heap: siblings, the first of which has its parent as prev */
 	struct hwts_turn_group *group;
 	int64_t due_us;
 	int8_t priority;
@@ -67,6 +66,7 @@ struct hwts_turn {
 /* Turns, the first of which is the next one; NULL: there are none.  turn_queue.c. */
 void hwts_turn_push(struct hwts_turn **queue, struct hwts_turn *turn);
 struct hwts_turn *hwts_turn_pop(struct hwts_turn **queue);
+void hwts_turn_remove(struct hwts_turn **queue, struct hwts_turn *turn);
 
 /* What holds of a group; 0: no limit. */
 struct hwts_rules {
@@ -82,21 +82,26 @@ struct hwts_own {
 	bool seen; /* since the last hwts_turns_settle */
 };
 
-/* 72 bytes with a name of up to 13. */
+/* Of a group whose starts are limited. */
+struct hwts_rate {
+	struct hwts_turn turn; /* in waiting; its due_us is the time in ns */
+	int64_t full_ns;       /* when its bucket is full */
+};
+
+/* 70 bytes with a name of up to 13. */
 struct hwts_turn_group {
 	struct hwts_turn_group *chain; /* of those with its hash */
-	struct hwts_turn_group *next;  /* in the ring, or in a slot of the wheel */
+	struct hwts_turn_group *next;  /* in the ring */
 	struct hwts_turn *queue;
 	struct hwts_own *own;    /* NULL: the rules of the kind hold */
-	int64_t full_ns;         /* when its bucket is full */
+	struct hwts_rate *rate;  /* T6 */
 	uint32_t turns, running; /* its turns; T1 */
 	uint32_t round;          /* of its last timeout that was queued for a thread */
 	uint16_t reserved;       /* T2 */
-	uint16_t bucket;
-	uint8_t where : 2, rests : 1; /* rests: it has a rest */
-	uint8_t slot;                 /* of the wheel */
+	uint16_t bucket : 10;
+	uint16_t where : 2, rests : 1; /* rests: it has one */
 	uint8_t len;
-	char start[5]; /* of the name, which goes on behind the structure */
+	char start[7]; /* of the name, which goes on behind the structure */
 };
 
 static inline char *hwts_turn_name(const struct hwts_turn_group *group)
@@ -117,9 +122,7 @@ struct hwts_turns {
 	struct hwts_turn_group **chains;
 	size_t room, count;
 	struct hwts_turn_group *first, *end; /* the ring */
-	struct hwts_turn_group *slots[HWTS_TURN_SLOTS];
-	size_t waiting;        /* in the wheel */
-	int64_t tick, wake_ns; /* up to where it has been looked at; nothing comes before that */
+	struct hwts_turn *waiting; /* the rates of groups; each group is here or in the ring, or in neither */
 	size_t queued;
 	uint32_t round; /* of what has last been given to a thread */
 	struct hwts_rest *rests;
@@ -162,7 +165,7 @@ static inline bool hwts_turns_ready(const struct hwts_turns *turns)
 }
 static inline int64_t hwts_turns_wake_ns(const struct hwts_turns *turns)
 {
-	return turns->waiting > 0 && !turns->stalled ? turns->wake_ns : INT64_MAX;
+	return turns->waiting && !turns->stalled ? turns->waiting->due_us : INT64_MAX;
 }
 
 /* The place of a timeout among those that wait for a thread: groups take turns there, too. */
@@ -200,6 +203,7 @@ static inline bool hwts_rest_precedes(const struct hwts_rest *rest, const struct
 struct hwts_turn_group *hwts_turns_find(const struct hwts_turns *turns, const char *name, size_t len);
 /* Or made; NULL: no memory. */
 struct hwts_turn_group *hwts_turns_group(struct hwts_turns *turns, const char *name, size_t len, uint16_t bucket);
+bool hwts_turns_rate(struct hwts_turn_group *group); /* it has one; false: no memory */
 bool hwts_turns_is_paused(const struct hwts_turns *turns, const struct hwts_turn_group *group);
 struct hwts_rules hwts_turns_rules(const struct hwts_turns *turns, const struct hwts_turn_group *group);
 void hwts_turns_place(struct hwts_turns *turns, struct hwts_turn_group *group); /* something has happened to it */
@@ -208,7 +212,8 @@ void hwts_turns_place(struct hwts_turns *turns, struct hwts_turn_group *group); 
  * Rules; turn_change.c
  */
 
-void hwts_turns_set_kind(struct hwts_turns *turns, bool paused, struct hwts_rules each);
+/* False: no memory, and nothing has changed. */
+bool hwts_turns_set_kind(struct hwts_turns *turns, bool paused, struct hwts_rules each);
 /* Of the shards for which read says true all own rules follow by set_own; settle drops the others. */
 bool hwts_turns_set_own(struct hwts_turns *turns, const char *name, size_t len, uint16_t bucket,
 			const struct hwts_own *is); /* false: no memory */

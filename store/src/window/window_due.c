@@ -55,7 +55,7 @@ struct hwts_entry *hwts_window_peek(struct hwts_kind *kind)
 {
 	const struct hwts_turns *turns = &kind->turns;
 
-	return turns->first || turns->waiting > 0 ? peek(kind, hwt_now()) : NULL;
+	return turns->first || turns->waiting ? peek(kind, hwt_now()) : NULL;
 }
 
 /* Of those whose shard is held and is not about to be given away. */
