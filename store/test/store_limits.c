@@ -162,6 +162,36 @@ TEST(what_a_group_has_beyond_its_share_starts_in_its_order_and_hides_nobody)
 	atomic_store(&hwts_test_window, 0);
 }
 
+static atomic_uint refills;
+
+static void count_refills(const char *at)
+{
+	atomic_fetch_add(&refills, strcmp(at, "refilled") == 0);
+}
+
+/* The group has more than its share, all of which is due later. */
+TEST(what_is_put_and_due_now_starts_without_a_reading)
+{
+	hwt_store_spec spec = SPEC("a", HWT_S(60), .group = "g");
+	hwt_store *store;
+
+	atomic_store(&hwts_test_window, 20 * SHARE);
+	atomic_store(&refills, 0);
+	store = start_with(1, false);
+	atomic_store(&hwts_test_at, count_refills);
+	for (int i = 0; i < 5 * SHARE; i++)
+		(void)put_spec(store, &spec);
+	CHECK_INT(stats_of_store(store).window, ==, SHARE);
+	for (unsigned i = 0; i < 2 * SHARE; i++) {
+		put_in(store, "g", 0, 1);
+		CHECK(wait_count(&ended, i + 1));
+	}
+	CHECK_INT(atomic_load(&refills), ==, 0);
+	atomic_store(&hwts_test_at, NULL);
+	CHECK_CALL(hwt_store_close(store), 0);
+	atomic_store(&hwts_test_window, 0);
+}
+
 static void put_in_shard(hwt_store *store, uint32_t shard, int priority, unsigned count)
 {
 	static unsigned number;
@@ -196,7 +226,7 @@ TEST(what_waits_for_a_rest_goes_on_when_that_is_lost)
 	WAIT_READ(store);
 	CHECK_CALL(hwt_store_pause(store, "a", NULL), 0);
 	WAIT_FOR(LOCKED(store, !hwts_rules_wanted(store)));
-	put_in_shard(store, 1, 0, 40);
+	put_in_shard(store, 1, 0, 79); /* with the next one twice the share of what has no group */
 	put_in_shard(store, 0, 5, 2);
 	atomic_store(&front_only, "look");
 	front_arm(1, FRONT_BEFORE, 1u << 30);
@@ -206,7 +236,7 @@ TEST(what_waits_for_a_rest_goes_on_when_that_is_lost)
 	hwts_lock(store);
 	hwts_lose(store, &store->kinds->shards[0]);
 	hwts_unlock(store);
-	CHECK(wait_count(&ended, 41));
+	CHECK(wait_count(&ended, 80));
 	front_arm(0, 0, 0);
 	atomic_store(&front_only, NULL);
 	CHECK_CALL(hwt_store_close(store), 0);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* The turns of groups, without a store and on a clock of the test; and at random against a model that looks at all. */
 #include "store.h"
+#include "base/due.h"
 #include "groups/turns.h"
 
 static struct hwts_turns turns;
@@ -47,12 +48,29 @@ static bool all(void *ctx, uint32_t shard)
  * Rests: a share of 4
  */
 
-static bool keeps(const char *name, int priority, int64_t due_us)
+#define SHARE 4
+
+static struct hwts_due due_of(const char *name, int priority, int64_t due_us, enum hwts_part part)
 {
-	struct hwts_due due = { .id = due_us << HWTS_BUCKET_BITS, .due_us = due_us, .priority = (int8_t)priority };
+	struct hwts_due due = { .id = due_us << HWTS_BUCKET_BITS, .due_us = due_us, .part = part };
 
 	hwts_due_set(&due, name, strlen(name), priority);
-	return hwts_turns_keeps(&turns, &due, 4);
+	return due;
+}
+
+/* One of a look. */
+static bool keeps(const char *name, int priority, int64_t due_us)
+{
+	struct hwts_due due = due_of(name, priority, due_us, HWTS_AHEAD);
+
+	return hwts_turns_keeps(&turns, &due, SHARE);
+}
+
+static bool keeps_told(const char *name, int priority, int64_t due_us)
+{
+	struct hwts_due due = due_of(name, priority, due_us, HWTS_TOLD);
+
+	return hwts_turns_keeps(&turns, &due, SHARE);
 }
 
 static const struct hwts_place everything = { .due_us = HWTS_NEVER };
@@ -65,34 +83,110 @@ TEST(what_a_rest_has_goes_before_what_it_precedes)
 	fresh();
 	for (int i = 0; i < 4; i++)
 		add(&turn[i], "a", 10 + i, 0);
-	for (int i = 0; i < 4; i++) { /* as many again, which are not due: of them nothing is queued */
-		static struct hwts_turn later[4];
-
-		join(&later[i], "a", 50 + i, 0);
-	}
-	CHECK(!keeps("a", 1, 20)); /* twice the share */
-	turns.now_us = 19;
+	CHECK(!keeps("a", 1, 20));
+	hwts_turns_at(&turns, 19);
+	CHECK_INT(hwts_turns_rest_us(&turns), ==, 20);
 	CHECK(take() == &turn[0]); /* that is not due */
-	CHECK(!hwts_turns_wanted(&turns, NULL, 4));
-	turns.now_us = 20;
+	CHECK(!hwts_turns_wanted(&turns, SHARE));
+	hwts_turns_at(&turns, 20);
+	CHECK_INT(hwts_turns_rest_us(&turns), ==, HWTS_NEVER);
 	CHECK(take() == NULL);
-	rest = hwts_turns_wanted(&turns, NULL, 4);
+	CHECK(hwts_turns_want(&turns, turn[0].group, SHARE));
+	rest = hwts_turns_wanted(&turns, SHARE);
 	REQUIRE(rest != NULL);
 	hwts_rest_ask(rest);
-	CHECK(!hwts_turns_wanted(&turns, NULL, 4));
+	CHECK(!hwts_turns_wanted(&turns, SHARE));
 	CHECK(take() == NULL);
 	CHECK(!keeps("a", 1, 25)); /* it may have come too late for what is being read */
-	hwts_rest_read(&turns, rest, everything, now_ns);
+	hwts_rest_read(&turns, rest, everything);
 	CHECK(take() == &turn[1]); /* the other one is not due yet */
-	turns.now_us = 25;
+	hwts_turns_at(&turns, 25);
 	CHECK(take() == NULL);
-	rest = hwts_turns_wanted(&turns, NULL, 4);
+	rest = hwts_turns_wanted(&turns, SHARE);
 	REQUIRE(rest != NULL);
 	CHECK_INT(rest->from.due_us, ==, 25);
 	hwts_rest_ask(rest);
-	hwts_rest_read(&turns, rest, (struct hwts_place){ 26, 0 }, now_ns);
+	hwts_rest_read(&turns, rest, (struct hwts_place){ 26, 0 });
 	CHECK(take() == &turn[2]);
 	CHECK_INT(rest->from.due_us, ==, 26);
+	CHECK(!keeps("a", 0, 12)); /* of the priority that is queued, and before it */
+	CHECK(take() == NULL);
+	hwts_turns_drop_rests(&turns, 0);
+	CHECK(take() == &turn[3]);
+	fresh();
+}
+
+TEST(what_is_told_and_due_soon_has_room_beyond_the_share)
+{
+	struct hwts_turn turn[2 * SHARE];
+
+	fresh();
+	hwts_turns_at(&turns, 100);
+	for (int i = 0; i < SHARE; i++)
+		join(&turn[i], "a", 2 * HWTS_S_US + i, 0);
+	CHECK(!keeps_told("a", 0, 2 * HWTS_S_US));
+	CHECK(!keeps("a", 1, 50));
+	for (int i = SHARE; i < 2 * SHARE; i++) {
+		CHECK(keeps_told("a", i & 1, 49));
+		add(&turn[i], "a", 49, i & 1);
+	}
+	CHECK(!keeps_told("a", 0, 50));
+	CHECK(!keeps_told("a", 2, 50));
+	fresh();
+}
+
+/* What is due starts before all that is queued; of the others there are enough. */
+TEST(of_what_is_read_the_window_keeps_what_is_due_and_a_share)
+{
+	struct hwts_turn turn[SHARE];
+	struct hwts_due due = due_of("a", 1, 100, HWTS_AHEAD), later = due_of("a", 1, 101, HWTS_AHEAD);
+	struct hwts_rest *rest;
+
+	fresh();
+	hwts_turns_at(&turns, 100);
+	for (int i = 0; i < SHARE; i++)
+		add(&turn[i], "a", 10 + i, 0);
+	CHECK(!keeps("a", 1, 100));
+	rest = hwts_turns_wanted(&turns, SHARE);
+	REQUIRE(rest != NULL);
+	CHECK(hwts_rest_keeps(&turns, rest, &due, SHARE));
+	CHECK(!hwts_rest_keeps(&turns, rest, &later, SHARE));
+	hwts_rest_ask(rest);
+	hwts_rest_read(&turns, rest, (struct hwts_place){ 101, 0 });
+	CHECK(take() == &turn[0]);
+	end(&turn[0]);
+	CHECK(hwts_rest_keeps(&turns, rest, &later, SHARE));
+	fresh();
+}
+
+/* Together they read less than a share, the larger priorities first. */
+TEST(rests_of_a_group_are_read_together)
+{
+	static const size_t pages[] = { 50, 25, 12, 6, 3, 1 };
+	struct hwts_turn turn[100];
+
+	fresh();
+	for (int i = 0; i < 100; i++)
+		add(&turn[i], "a", 10, 0);
+	for (int priority = -20; priority < 20; priority++) {
+		struct hwts_due due = due_of("a", priority, 50, HWTS_AHEAD);
+
+		CHECK(!hwts_turns_keeps(&turns, &due, 100));
+	}
+	CHECK(!hwts_turns_wanted(&turns, 100));
+	for (int i = 0; i < 51; i++) {
+		CHECK(take() == &turn[i]);
+		end(&turn[i]);
+	}
+	for (size_t i = 0; i < HWTS_COUNT(pages); i++) {
+		struct hwts_rest *rest = hwts_turns_wanted(&turns, 100);
+
+		REQUIRE(rest != NULL);
+		CHECK_INT(rest->priority, ==, 19 - (int)i);
+		CHECK_INT(hwts_rest_page(&turns, rest, 100), ==, pages[i]);
+		hwts_rest_ask(rest);
+	}
+	CHECK(!hwts_turns_wanted(&turns, 100));
 	fresh();
 }
 
@@ -248,12 +342,19 @@ TEST(few_that_are_left_are_told_of)
 	for (int i = 0; i < 4; i++)
 		add(&turn[i], "a", 10 + i, 0);
 	CHECK(!keeps("a", 0, 20));
-	CHECK(!hwts_turns_wanted(&turns, turn[0].group, 4));
-	for (int i = 0; i < 4; i++) {
+	CHECK(!hwts_turns_want(&turns, turn[0].group, SHARE));
+	for (int i = 0; i < 3; i++) {
 		CHECK(take() == &turn[i]);
 		end(&turn[i]);
 	}
-	CHECK(hwts_turns_wanted(&turns, NULL, 4) == turns.rests);
+	CHECK(hwts_turns_want(&turns, turn[3].group, SHARE));
+	CHECK(hwts_turns_wanted(&turns, SHARE) != NULL);
+	CHECK(take() == &turn[3]);
+	end(&turn[3]);
+	CHECK(hwts_turns_find(&turns, "a", 1) != NULL); /* as it has a rest */
+	hwts_turns_drop_rests(&turns, 0);
+	CHECK(take() == NULL);
+	CHECK_INT(turns.count, ==, 0);
 	fresh();
 }
 
@@ -548,6 +649,157 @@ TEST(at_random_it_does_what_a_model_does)
 		end_all();
 	}
 	hwts_turns_clear(&turns);
+}
+
+/*
+ * Rests at random: rows of a group in a database, of which the window keeps some
+ */
+
+#define ROWS 300
+
+static struct row {
+	struct hwts_turn turn;
+	struct hwts_due due;
+	enum { NONE, RESTS, KEPT, DUE, GONE } state;
+} rows[ROWS];
+
+static bool is_before(const struct hwts_due *a, const struct hwts_due *b)
+{
+	return a->due_us < b->due_us || (a->due_us == b->due_us && a->id < b->id);
+}
+
+static void keep_row(struct row *row)
+{
+	join(&row->turn, "a", row->due.due_us, row->due.priority);
+	row->state = KEPT;
+	CHECK_INT(row->turn.group->turns, <=, 5 * SHARE); /* beyond twice that only what goes before all others */
+}
+
+static void queue_rows(void)
+{
+	for (struct row *row = rows; row < rows + ROWS; row++)
+		if (row->state == KEPT && row->due.due_us <= turns.now_us) {
+			hwts_turns_add(&turns, &row->turn);
+			row->state = DUE;
+		}
+}
+
+/* Most are due within a second, and some a little later than others of their priority that came before. */
+static void put_row(uint64_t random)
+{
+	struct row *row = rows;
+
+	while (row < rows + ROWS && row->state != NONE)
+		row++;
+	if (row == rows + ROWS)
+		return;
+	row->due = due_of("a", (int)(random & 3), turns.now_us + (int64_t)(random >> 8 & 0x1fffff) - 0x7ffff,
+			  random >> 4 & 1 ? HWTS_TOLD : HWTS_AHEAD);
+	row->due.id = (int64_t)(row - rows + 1) << HWTS_BUCKET_BITS;
+	row->state = RESTS;
+	if (hwts_turns_keeps(&turns, &row->due, SHARE))
+		keep_row(row);
+	CHECK_INT(hwts_turns_rests(&turns, &row->due), ==, row->state == RESTS);
+	queue_rows();
+}
+
+/* The next row of a rest, of those that were there when the reading began. */
+static struct row *next_of(const struct hwts_rest *rest, const struct hwts_due *after, const struct row *end)
+{
+	struct row *next = NULL;
+
+	for (struct row *row = rows; row < end; row++)
+		if (row->state != NONE && row->state != GONE && row->due.priority == rest->priority &&
+		    (row->due.due_us > rest->asked.due_us ||
+		     (row->due.due_us == rest->asked.due_us && row->due.id >= rest->asked.id)) &&
+		    (!after || is_before(after, &row->due)) && (!next || is_before(&row->due, &next->due)))
+			next = row;
+	return next;
+}
+
+static void read_rest(struct hwts_rest *rest, uint64_t random)
+{
+	const struct row *last = NULL, *end = rows;
+	size_t page = hwts_rest_page(&turns, rest, SHARE), count = 0;
+	struct hwts_place to = everything;
+	struct row *row;
+
+	hwts_rest_ask(rest);
+	while (end < rows + ROWS && end->state != NONE)
+		end++;
+	if (random & 1)
+		put_row(random >> 1);
+	while (count < page && (row = next_of(rest, last ? &last->due : NULL, end)) != NULL) {
+		if (row->state == RESTS && !hwts_rest_keeps(&turns, rest, &row->due, SHARE)) {
+			to = (struct hwts_place){ row->due.due_us, row->due.id };
+			break;
+		}
+		if (row->state == RESTS)
+			keep_row(row);
+		last = row;
+		count++;
+	}
+	if (count == page && last)
+		to = (struct hwts_place){ last->due.due_us, last->due.id + 1 };
+	hwts_rest_read(&turns, rest, to);
+	queue_rows();
+}
+
+/* It is the first of all, kept or not; if nothing can be taken a rest is to be read. */
+static void take_row(uint64_t random)
+{
+	struct hwts_turn *turn = take();
+	bool any = false;
+
+	for (const struct row *row = rows; row < rows + ROWS; row++) {
+		if (row->state == NONE || row->state == GONE || row->due.due_us > turns.now_us)
+			continue;
+		any = true;
+		if (turn)
+			CHECK(row->due.priority < turn->priority ||
+			      (row->due.priority == turn->priority && row->due.due_us >= turn->due_us));
+	}
+	CHECK(turn || !any || hwts_turns_wanted(&turns, SHARE));
+	if (turn) {
+		end(turn);
+		((struct row *)((char *)turn - offsetof(struct row, turn)))->state = GONE;
+	} else if (any) {
+		read_rest(hwts_turns_wanted(&turns, SHARE), random);
+	}
+}
+
+TEST(whatever_is_kept_all_rows_are_taken_in_their_order)
+{
+	struct prng prng = { test_seed("rests") };
+
+	for (unsigned round = 0; round < scaled(60) && atomic_load(&test_failures) == 0; round++) {
+		struct hwts_rest *rest;
+		unsigned left = 0;
+
+		fresh();
+		memset(rows, 0, sizeof(rows));
+		hwts_turns_at(&turns, HWTS_S_US);
+		for (unsigned step = 0; step < 3000 || left < ROWS; step++) {
+			uint64_t random = prng_next(&prng);
+
+			if (step >= 3000 || random % 16 == 0) {
+				hwts_turns_at(&turns, turns.now_us + (int64_t)(random >> 16 & 0x3ffff));
+				queue_rows();
+			}
+			if (random % 16 < 4 || step > 3000)
+				put_row(random >> 4);
+			else if (random % 16 < 6 && (rest = hwts_turns_wanted(&turns, SHARE)) != NULL)
+				read_rest(rest, random >> 8);
+			if (random % 16 > 9 || step > 3000)
+				take_row(random >> 8);
+			left = 0;
+			for (int i = 0; i < ROWS; i++)
+				left += rows[i].state == GONE;
+			REQUIRE(step < 100000);
+		}
+		CHECK_INT(turns.count, ==, 0);
+	}
+	fresh();
 }
 
 STORE_MAIN(NULL)

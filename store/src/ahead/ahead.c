@@ -250,12 +250,10 @@ static void await(hwt_store *store)
 {
 	int64_t due_us = hwts_refill_us(store), left_ns = hwts_clock_deadline_ns(store, due_us) - hwt_now();
 
-	hwts_window_rests_until(store, due_us);
 	if (due_us == HWTS_NEVER)
 		hwts_wait(store, HWTS_READ);
 	else
 		hwts_wait_for(store, HWTS_READ, HWTS_MAX(left_ns, HWT_MS(1)));
-	hwts_window_rests_until(store, 0);
 }
 
 /* What is read next: rules before rows, and of these looks and groups in turn. */

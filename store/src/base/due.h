@@ -5,10 +5,11 @@
 
 #include "base/common.h"
 
-/* What a look found. */
+/* Where the window has heard of a row. */
 enum hwts_part {
-	HWTS_AHEAD = 1, /* beyond the mark */
-	HWTS_LATE,      /* it became visible before the mark */
+	HWTS_TOLD,  /* a put, or news */
+	HWTS_AHEAD, /* beyond the mark */
+	HWTS_LATE,  /* it became visible before the mark */
 	HWTS_OVERDUE,
 	HWTS_RUNS /* overdue, and it runs under the epoch held, says the database */
 };

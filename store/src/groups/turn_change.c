@@ -175,6 +175,7 @@ void hwts_turns_clear(struct hwts_turns *turns)
 {
 	struct hwts_turns none = { .empty_ns = turns->empty_ns, .shards = turns->shards };
 
+	hwts_turns_free_rests(turns);
 	for (size_t i = 0; i < turns->room; i++)
 		for (struct hwts_turn_group *group = turns->chains[i], *next; group; group = next) {
 			next = group->chain;
@@ -183,10 +184,6 @@ void hwts_turns_clear(struct hwts_turns *turns)
 			free(group);
 		}
 	free(turns->chains);
-	for (struct hwts_rest *rest = turns->rests, *next; rest; rest = next) {
-		next = rest->next;
-		free(rest);
-	}
 	*turns = none;
 }
 

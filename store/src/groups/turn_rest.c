@@ -10,7 +10,8 @@
 
 #include <stdlib.h>
 
-#define NONE_SHARES 10 /* of what has no group: without groups there is nobody to be fair to */
+#define NONE_SHARES 10    /* of what has no group: without groups there is nobody to be fair to */
+#define SOON_US HWTS_S_US /* what is told of and due before that has room beyond the share */
 
 static const struct hwts_place nowhere = { .due_us = HWTS_NEVER };
 
@@ -24,20 +25,26 @@ static struct hwts_place place_of(const struct hwts_due *due)
 	return (struct hwts_place){ due->due_us, due->id };
 }
 
-static struct hwts_turn_group *group_of(const struct hwts_turns *turns, const struct hwts_due *due)
+static struct hwts_turn_group *group_of(struct hwts_turns *turns, const struct hwts_due *due)
 {
-	return due->group_len > 0 ? hwts_turns_find(turns, due->group, due->group_len)
-				  : (struct hwts_turn_group *)(uintptr_t)&turns->none;
+	return due->group_len > 0 ? hwts_turns_find(turns, due->group, due->group_len) : &turns->none;
 }
 
-static struct hwts_rest *rest_of(const struct hwts_turns *turns, const struct hwts_due *due)
+static struct hwts_rests **rests_of(struct hwts_turns *turns, const struct hwts_turn_group *group, int32_t shard)
 {
-	const struct hwts_turn_group *group = group_of(turns, due);
-	struct hwts_rest *rest = group && group->rests ? turns->rests : NULL;
+	struct hwts_rests **link = &turns->rests;
 
-	while (rest && (rest->turn.group != group || rest->shard != due->shard || rest->turn.priority != due->priority))
-		rest = rest->next;
-	return rest;
+	while (*link && ((*link)->group != group || (*link)->shard != shard))
+		link = &(*link)->next;
+	return link;
+}
+
+static struct hwts_rest *rest_of(struct hwts_turns *turns, const struct hwts_turn_group *group,
+				 const struct hwts_due *due)
+{
+	struct hwts_rests *rests = group && group->rests ? *rests_of(turns, group, due->shard) : NULL;
+
+	return rests ? rests->of[due->priority + HWTS_PRIORITY_MAX] : NULL;
 }
 
 static bool has(const struct hwts_rest *rest, const struct hwts_due *due)
@@ -45,44 +52,75 @@ static bool has(const struct hwts_rest *rest, const struct hwts_due *due)
 	return rest && (!is_before(place_of(due), rest->from) || !is_before(place_of(due), rest->asked));
 }
 
-bool hwts_turns_rests(const struct hwts_turns *turns, const struct hwts_due *due)
+bool hwts_turns_rests(struct hwts_turns *turns, const struct hwts_due *due)
 {
-	return has(rest_of(turns, due), due);
+	return has(rest_of(turns, group_of(turns, due), due), due);
 }
 
-size_t hwts_turns_share(const struct hwts_turns *turns, const struct hwts_turn_group *group, size_t share)
+static size_t share_of(const struct hwts_turns *turns, const struct hwts_turn_group *group, size_t share)
 {
 	return group == &turns->none ? NONE_SHARES * share : share;
 }
 
-/* What goes before all that is queued need not be read once more: up to twice the share. */
-bool hwts_turns_has_room(const struct hwts_turns *turns, const struct hwts_due *due, size_t share)
+bool hwts_turns_has_room(struct hwts_turns *turns, const struct hwts_due *due, size_t share)
 {
 	const struct hwts_turn_group *group = group_of(turns, due);
-	const struct hwts_turn *first = group ? group->queue : NULL;
-	size_t most = group ? hwts_turns_share(turns, group, share) : 0;
+	bool soon = due->part == HWTS_TOLD && due->due_us <= turns->now_us + SOON_US;
 
-	if (!group || group->turns < most)
-		return !has(rest_of(turns, due), due);
-	return group->turns < 2 * most && !has(rest_of(turns, due), due) &&
-	       (!first || due->priority > first->priority ||
-		(due->priority == first->priority && due->due_us < first->due_us));
+	return !group ||
+	       (group->turns < share_of(turns, group, share) * (soon ? 2 : 1) && !has(rest_of(turns, group, due), due));
 }
 
+/*
+ * Their places in the queues of their groups
+ */
+
+/* Among what is due in its group, or among the rests that are not due. */
+static void queue(struct hwts_turns *turns, struct hwts_rest *rest)
+{
+	int64_t due_us = HWTS_MIN(rest->from.due_us, rest->asked.due_us);
+
+	if (rest->queue)
+		hwts_turn_remove(rest->queue, &rest->turn);
+	rest->queue = due_us <= turns->now_us ? &rest->turn.group->queue : due_us != HWTS_NEVER ? &turns->later : NULL;
+	rest->turn.due_us = due_us;
+	rest->turn.priority = rest->queue == &turns->later ? 0 : rest->priority;
+	if (rest->queue)
+		hwts_turn_push(rest->queue, &rest->turn);
+}
+
+void hwts_turns_at(struct hwts_turns *turns, int64_t now_us)
+{
+	turns->now_us = now_us;
+	while (turns->later && turns->later->due_us <= now_us)
+		queue(turns, hwts_rest_of(turns->later));
+}
+
+/* NULL: no memory. */
 static struct hwts_rest *make(struct hwts_turns *turns, const struct hwts_due *due)
 {
+	struct hwts_turn_group *group = group_of(turns, due);
+	struct hwts_rests *rests = *rests_of(turns, group, due->shard);
 	struct hwts_rest *rest = hwts_alloc(sizeof(*rest));
 
-	if (!rest || !hwts_turns_join(turns, &rest->turn, due->group, due->group_len, due->id)) {
+	if (rest && !rests && (rests = hwts_alloc(sizeof(*rests))) != NULL) {
+		rests->group = group;
+		rests->shard = due->shard;
+		rests->next = turns->rests;
+		turns->rests = rests;
+		group->rests = true;
+	}
+	if (!rest || !rests) {
 		free(rest);
 		return NULL;
 	}
-	rest->turn.priority = due->priority;
-	rest->turn.group->rests = true;
-	rest->shard = due->shard;
-	rest->from = rest->asked = nowhere;
-	rest->next = turns->rests;
-	turns->rests = rest;
+	*rest = (struct hwts_rest){ .turn = { .group = group, .is_rest = true },
+				    .rests = rests,
+				    .from = nowhere,
+				    .asked = nowhere,
+				    .priority = due->priority };
+	rests->of[due->priority + HWTS_PRIORITY_MAX] = rest;
+	rests->count++;
 	return rest;
 }
 
@@ -92,53 +130,73 @@ bool hwts_turns_keeps(struct hwts_turns *turns, const struct hwts_due *due, size
 
 	if (hwts_turns_has_room(turns, due, share))
 		return true;
-	rest = rest_of(turns, due);
+	rest = rest_of(turns, group_of(turns, due), due);
 	if (!rest)
 		rest = make(turns, due);
 	if (!rest)
 		return true; /* rather too many than one that is lost */
-	if (is_before(place_of(due), rest->from))
+	if (is_before(place_of(due), rest->from)) {
 		rest->from = place_of(due);
+		queue(turns, rest);
+	}
 	return false;
 }
 
-static bool is_first(const struct hwts_rest *rest, const struct hwts_rest *other)
+/*
+ * Reading them
+ */
+
+/* The next reading halves: all together they fill the share. */
+size_t hwts_rest_page(const struct hwts_turns *turns, const struct hwts_rest *rest, size_t share)
 {
-	if (!other || rest->turn.priority != other->turn.priority)
-		return !other || rest->turn.priority > other->turn.priority;
-	return is_before(rest->from, other->from);
+	const struct hwts_turn_group *group = rest->turn.group;
+	size_t most = share_of(turns, group, share);
+
+	/* What has no group has a rest in each shard. */
+	most = (group->turns < most ? most / 2 : most / 8) / (group == &turns->none ? turns->shards : 1);
+	return HWTS_MAX(most >> rest->rests->asked, 1);
 }
 
-/* The first that is due, if nothing goes before it; or the first of all, if few are left. */
-static struct hwts_rest *wanted_of(const struct hwts_turns *turns, const struct hwts_turn_group *group, size_t share)
+bool hwts_rest_keeps(const struct hwts_turns *turns, const struct hwts_rest *rest, const struct hwts_due *due,
+		     size_t share)
 {
-	const struct hwts_turn *first = group->queue;
-	struct hwts_rest *due = NULL, *any = NULL;
+	return due->due_us <= turns->now_us || rest->turn.group->turns < share_of(turns, rest->turn.group, share);
+}
 
-	for (struct hwts_rest *rest = turns->rests; rest; rest = rest->next) {
-		if (rest->turn.group != group || rest->asked.due_us != HWTS_NEVER || rest->from.due_us == HWTS_NEVER)
+bool hwts_turns_want(const struct hwts_turns *turns, const struct hwts_turn_group *group, size_t share)
+{
+	return group->rests &&
+	       ((group->queue && group->queue->is_rest) || group->turns < share_of(turns, group, share) / 2);
+}
+
+/* The first that is due, or the first of all; NULL: all are being read. */
+static struct hwts_rest *first_of(const struct hwts_turns *turns, const struct hwts_rests *rests)
+{
+	struct hwts_rest *first = NULL;
+
+	for (size_t i = HWTS_COUNT(rests->of); i-- > 0;) {
+		struct hwts_rest *rest = rests->of[i];
+
+		if (!rest || rest->asked.due_us != HWTS_NEVER)
 			continue;
-		if (is_first(rest, any))
-			any = rest;
-		if (rest->from.due_us <= turns->now_us && is_first(rest, due))
-			due = rest;
+		if (rest->queue != &turns->later)
+			return rest;
+		first = first ? first : rest;
 	}
-	if (due && (!first || hwts_rest_precedes(due, first, turns->now_us)))
-		return due;
-	return group->turns < hwts_turns_share(turns, group, share) / 2 ? any : NULL;
+	return first;
 }
 
-struct hwts_rest *hwts_turns_wanted(const struct hwts_turns *turns, const struct hwts_turn_group *group, size_t share)
+struct hwts_rest *hwts_turns_wanted(const struct hwts_turns *turns, size_t share)
 {
-	const struct hwts_turn_group *seen = NULL;
+	for (const struct hwts_rests *rests = turns->rests; rests; rests = rests->next) {
+		const struct hwts_turn_group *group = rests->group;
+		size_t most = share_of(turns, group, share);
+		struct hwts_rest *rest = group->queue && group->queue->is_rest ? hwts_rest_of(group->queue) : NULL;
 
-	if (group)
-		return group->rests ? wanted_of(turns, group, share) : NULL;
-	for (const struct hwts_rest *rest = turns->rests; rest; seen = rest->turn.group, rest = rest->next) {
-		struct hwts_rest *wanted = rest->turn.group != seen ? wanted_of(turns, rest->turn.group, share) : NULL;
-
-		if (wanted)
-			return wanted;
+		if (rest && rest->asked.due_us == HWTS_NEVER)
+			return rest;
+		if (group->turns < most / 2 && most >> rests->asked > 1 && (rest = first_of(turns, rests)) != NULL)
+			return rest;
 	}
 	return NULL;
 }
@@ -147,51 +205,66 @@ void hwts_rest_ask(struct hwts_rest *rest)
 {
 	rest->asked = rest->from;
 	rest->from = nowhere;
+	rest->rests->asked++;
 }
 
-int64_t hwts_turns_rest_us(const struct hwts_turns *turns, int64_t now_us)
+static void drop(struct hwts_turns *turns, struct hwts_rest *rest)
 {
-	int64_t due_us = HWTS_NEVER;
+	struct hwts_rests *rests = rest->rests, **link = rests_of(turns, rests->group, rests->shard);
 
-	for (const struct hwts_rest *rest = turns->rests; rest; rest = rest->next)
-		if (rest->from.due_us > now_us)
-			due_us = HWTS_MIN(due_us, rest->from.due_us);
-	return due_us;
+	rest->from = rest->asked = nowhere;
+	queue(turns, rest);
+	rests->of[rest->priority + HWTS_PRIORITY_MAX] = NULL;
+	free(rest);
+	if (--rests->count > 0)
+		return;
+	*link = rests->next;
+	rests->group->rests = false;
+	for (const struct hwts_rests *other = turns->rests; other; other = other->next)
+		rests->group->rests |= other->group == rests->group;
+	free(rests);
 }
 
-/* Its group may wait for it. */
-static void drop(struct hwts_turns *turns, struct hwts_rest *rest, int64_t now_ns)
+/* Its group may have waited for it. */
+void hwts_rest_read(struct hwts_turns *turns, struct hwts_rest *rest, struct hwts_place to)
 {
 	struct hwts_turn_group *group = rest->turn.group;
-	struct hwts_rest **link = &turns->rests;
 
-	while (*link != rest)
-		link = &(*link)->next;
-	*link = rest->next;
-	group->rests = false;
-	for (const struct hwts_rest *other = turns->rests; other; other = other->next)
-		group->rests |= other->turn.group == group;
-	hwts_turns_place(turns, group);
-	hwts_turns_leave(turns, &rest->turn, now_ns);
-	free(rest);
-}
-
-void hwts_rest_read(struct hwts_turns *turns, struct hwts_rest *rest, struct hwts_place to, int64_t now_ns)
-{
+	rest->rests->asked--;
 	rest->asked = nowhere;
 	if (is_before(to, rest->from))
 		rest->from = to;
 	if (rest->from.due_us == HWTS_NEVER)
-		drop(turns, rest, now_ns);
+		drop(turns, rest);
 	else
-		hwts_turns_place(turns, rest->turn.group);
+		queue(turns, rest);
+	hwts_turns_place(turns, group);
 }
 
-void hwts_turns_drop_rests(struct hwts_turns *turns, int32_t shard, int64_t now_ns)
+void hwts_turns_drop_rests(struct hwts_turns *turns, int32_t shard)
 {
-	for (struct hwts_rest *rest = turns->rests, *next; rest; rest = next) {
-		next = rest->next;
-		if (rest->shard == shard)
-			drop(turns, rest, now_ns);
+	for (struct hwts_rests *rests = turns->rests, *next; rests; rests = next) {
+		struct hwts_turn_group *group = rests->group;
+		unsigned left = rests->count;
+
+		next = rests->next;
+		if (rests->shard != shard)
+			continue;
+		for (size_t i = 0; left > 0; i++)
+			if (rests->of[i]) {
+				drop(turns, rests->of[i]);
+				left--;
+			}
+		hwts_turns_place(turns, group);
+	}
+}
+
+void hwts_turns_free_rests(struct hwts_turns *turns)
+{
+	for (struct hwts_rests *rests = turns->rests, *next; rests; rests = next) {
+		next = rests->next;
+		for (size_t i = 0; i < HWTS_COUNT(rests->of); i++)
+			free(rests->of[i]);
+		free(rests);
 	}
 }

@@ -12,16 +12,6 @@ enum where { OUT, IN_RING, WAITS };
  * Rules
  */
 
-/* What is not in the window goes first. */
-static bool awaits_rest(const struct hwts_turns *turns, const struct hwts_turn_group *group)
-{
-	const struct hwts_rest *rest = group->rests ? turns->rests : NULL;
-
-	while (rest && (rest->turn.group != group || !hwts_rest_precedes(rest, group->queue, turns->now_us)))
-		rest = rest->next;
-	return rest != NULL;
-}
-
 /* One to begin would be too many, or not the next one. */
 static bool is_blocked(const struct hwts_turns *turns, const struct hwts_turn_group *group)
 {
@@ -29,7 +19,7 @@ static bool is_blocked(const struct hwts_turns *turns, const struct hwts_turn_gr
 
 	if (group->queue->counted)
 		return false;
-	return hwts_turns_is_paused(turns, group) || (most > 0 && group->running >= most) || awaits_rest(turns, group);
+	return hwts_turns_is_paused(turns, group) || (most > 0 && group->running >= most) || group->queue->is_rest;
 }
 
 /* No bucket is emptier than empty: by older rules it may have been.  Where nobody knew it, it was empty by these. */
@@ -157,12 +147,12 @@ static void forget(struct hwts_turns *turns, struct hwts_turn_group *group)
 	}
 }
 
-/* It is neither in the ring nor waits, and has no turns: without rules it goes once its bucket is full. */
+/* It is neither in the ring nor waits, and has no turns: without rules and rests it goes once its bucket is full. */
 static void retire(struct hwts_turns *turns, struct hwts_turn_group *group, int64_t now_ns)
 {
 	int64_t ready = ready_ns(turns, group, now_ns);
 
-	if (group == &turns->none)
+	if (group == &turns->none || group->rests)
 		return;
 	if (ready > now_ns)
 		wait(turns, group, ready);

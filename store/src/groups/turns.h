@@ -4,26 +4,35 @@
  *
  * Structure
  *
- *     turns --ring--> group -> group -> group         those that may have something to begin
- *           --waiting> group                          a heap: those that wait for a token, or for their bucket to be full
- *                       |
- *                       +-- queue: its turns by priority, then by due time
- *           rests: of groups that have more than the window keeps, what is left in the database
+ *     turns --ring---> group -> group -> group   those that may have something to begin
+ *           --waiting> group                     a heap, by the time at which each has a token, or its bucket is full
+ *           --later--> rest                      a heap, by due time, of the rests that are not due
+ *
+ *     group --queue--> turn                      a heap, by priority, then by due time
+ *                      /  \
+ *                   turn  rest --rows--> . . .   stands for all that is in the database alone from its place on
  *
  *   A turn belongs to a timeout in the window, from its entry to its end.  Groups are found by their name; each exists
- *   as long as it has a turn, its bucket is not full, or it has rules of its own.  What has no group has one in common,
- *   which no rule limits.  The ring goes round: the first group begins one timeout and goes to the end.  A group that
- *   is paused, full or out of tokens leaves the ring when it comes to its front, and comes back by what happens to
- *   it: an end, a token's time, other rules.
+ *   as long as it has a turn or a rest, its bucket is not full, or it has rules of its own.  What has no group has one
+ *   in common, which no rule limits.  The ring goes round: the first group begins one timeout and goes to the end.  A
+ *   group that is paused, full or out of tokens leaves the ring when it comes to its front, and comes back by what
+ *   happens to it: an end, a token's time, other rules.
  *
  *   A bucket of tokens is one number, when it will be full: a start moves that by start_every, and one is possible
  *   while it is at most (burst - 1) * start_every away.  A turn that is taken reserves a token, and uses it when its
  *   task starts: so a timeout that is given back has used none, and the time between the two makes no two starts too
  *   close to each other.
  *
- *   The window keeps a share of rows of one group.  What comes beyond that is not kept: a rest notes from which place
- *   on rows of a shard, a group and a priority are in the database alone.  It is read when the group has few left, or
- *   when something that was kept would start before it.  So the order of a group holds, whatever is kept.
+ *   The window keeps a share of rows of one group; twice as many, if those beyond the share are put or told of and due
+ *   within a second.  For what is not kept a rest notes from which place on rows of a shard, a group and a priority are
+ *   in the database alone.  A rest that is due has a place in the queue of its group, as if it were the first of its
+ *   rows; when it comes to the front, the group begins nothing until that has been read.  So the order of a group
+ *   holds, whatever is kept, and nobody has to look through rests.  They are also read when the group has few left.
+ *
+ * Cost
+ *
+ *   Nothing here grows with the rows of a group.  A group has at most one rest for each priority, and as its share is a
+ *   twentieth of the window, few groups have any.
  *
  * Threads
  *
@@ -34,12 +43,12 @@
  *   T1  running = the group's turns that are counted: from the moment at which one is taken, or is known to run on a
  *       process that died, to its end, or until it is known not to run.  Whatever becomes of its shard
  *   T2  reserved = the group's turns that were taken under a rate, and have neither started nor been put off
- *   T3  a group that has something queued is in the ring, waits, or is blocked: paused, full, or a rest goes first
+ *   T3  a group that has something queued is in the ring, waits, or is blocked: paused, full, or a rest is its first
  *   T4  a turn that was counted when it was queued is first in its group, which may begin it, full or paused: it runs
  *       already, as far as anybody knows, and is counted.  If the group has more than may run, the begin is to find it
  *       running, or else it waits for its turn.  What a paused one had so is pending after that, and can be cancelled
  *   T5  a pending row that the window has passed over, and that has no turn, lies in a rest: not before its from, nor
- *       before its asked while it is being read
+ *       before its asked while it is being read.  The earlier of the two is its place in the queue, or in later
  *   T6  a group has its rate if its own rules or those of the kind have one
  */
 #ifndef HWTS_TURNS_H
@@ -61,6 +70,7 @@ struct hwts_turn {
 	int8_t priority;
 	bool counted;  /* T1 */
 	bool reserved; /* T2 */
+	bool is_rest;  /* of a struct hwts_rest */
 };
 
 /* Turns, the first of which is the next one; NULL: there are none.  turn_queue.c. */
@@ -109,12 +119,22 @@ static inline char *hwts_turn_name(const struct hwts_turn_group *group)
 	return (char *)(uintptr_t)group + offsetof(struct hwts_turn_group, start);
 }
 
-/* T5. */
+/* T5: of a priority. */
 struct hwts_rest {
-	struct hwts_rest *next;
-	struct hwts_turn turn; /* of its group, with its priority: the group stays */
-	struct hwts_place from, asked;
+	struct hwts_turn turn;
+	struct hwts_turn **queue; /* of its group, or later; NULL: in none */
+	struct hwts_rests *rests;
+	struct hwts_place from, asked; /* asked: it is being read from there on; or nowhere */
+	int8_t priority;
+};
+
+/* Of a group in a shard. */
+struct hwts_rests {
+	struct hwts_rests *next;
+	struct hwts_turn_group *group;
 	int32_t shard;
+	unsigned count, asked; /* those that are, and those that are being read */
+	struct hwts_rest *of[2 * HWTS_PRIORITY_MAX + 1];
 };
 
 struct hwts_turns {
@@ -122,11 +142,12 @@ struct hwts_turns {
 	struct hwts_turn_group **chains;
 	size_t room, count;
 	struct hwts_turn_group *first, *end; /* the ring */
-	struct hwts_turn *waiting; /* the rates of groups; each group is here or in the ring, or in neither */
+	struct hwts_turn *waiting;           /* the rates of groups; each group is here or in the ring, or in neither */
 	size_t queued;
 	uint32_t round; /* of what has last been given to a thread */
-	struct hwts_rest *rests;
-	int64_t now_us; /* the database's clock, for them */
+	struct hwts_rests *rests;
+	struct hwts_turn *later; /* rests */
+	int64_t now_us;          /* the database's clock, for them */
 
 	/* Rules. */
 	bool paused;            /* all of the kind */
@@ -175,28 +196,33 @@ uint32_t hwts_turns_round(const struct hwts_turns *turns, struct hwts_turn_group
  * Rests; turn_rest.c.  share: how many turns of a group are kept.
  */
 
+void hwts_turns_at(struct hwts_turns *turns, int64_t now_us); /* the database's clock, for them */
 /* Whether the window is to have a pending row; false: a rest has it. */
 bool hwts_turns_keeps(struct hwts_turns *turns, const struct hwts_due *due, size_t share);
 /* The same, and false leaves nothing noted. */
-bool hwts_turns_has_room(const struct hwts_turns *turns, const struct hwts_due *due, size_t share);
-bool hwts_turns_rests(const struct hwts_turns *turns, const struct hwts_due *due); /* a rest has it */
-/* A rest that is to be read, of a group or (NULL) of any. */
-struct hwts_rest *hwts_turns_wanted(const struct hwts_turns *turns, const struct hwts_turn_group *group, size_t share);
-int64_t hwts_turns_rest_us(const struct hwts_turns *turns, int64_t now_us); /* when the next one is due */
-size_t hwts_turns_share(const struct hwts_turns *turns, const struct hwts_turn_group *group, size_t share);
+bool hwts_turns_has_room(struct hwts_turns *turns, const struct hwts_due *due, size_t share);
+bool hwts_turns_rests(struct hwts_turns *turns, const struct hwts_due *due); /* a rest has it */
+bool hwts_turns_want(const struct hwts_turns *turns, const struct hwts_turn_group *group, size_t share); /* a reading */
+struct hwts_rest *hwts_turns_wanted(const struct hwts_turns *turns, size_t share); /* the next that is to be read */
+size_t hwts_rest_page(const struct hwts_turns *turns, const struct hwts_rest *rest, size_t share); /* rows to read */
 void hwts_rest_ask(struct hwts_rest *rest); /* it is being read, from its asked on */
+/* Whether a row that was read is kept.  If not, that is the place up to which the rest has been read. */
+bool hwts_rest_keeps(const struct hwts_turns *turns, const struct hwts_rest *rest, const struct hwts_due *due,
+		     size_t share);
 /* It has been read, up to this place; nowhere: all of it.  Without a place left it goes. */
-void hwts_rest_read(struct hwts_turns *turns, struct hwts_rest *rest, struct hwts_place to, int64_t now_ns);
-void hwts_turns_drop_rests(struct hwts_turns *turns, int32_t shard, int64_t now_ns);
+void hwts_rest_read(struct hwts_turns *turns, struct hwts_rest *rest, struct hwts_place to);
+void hwts_turns_drop_rests(struct hwts_turns *turns, int32_t shard);
+void hwts_turns_free_rests(struct hwts_turns *turns);
 
-/* It goes before a turn, and is due. */
-static inline bool hwts_rest_precedes(const struct hwts_rest *rest, const struct hwts_turn *turn, int64_t now_us)
+/* When the next of them is due; HWTS_NEVER. */
+static inline int64_t hwts_turns_rest_us(const struct hwts_turns *turns)
 {
-	int64_t due_us = HWTS_MIN(rest->from.due_us, rest->asked.due_us);
+	return turns->later ? turns->later->due_us : HWTS_NEVER;
+}
 
-	if (due_us > now_us)
-		return false;
-	return rest->turn.priority != turn->priority ? rest->turn.priority > turn->priority : due_us < turn->due_us;
+static inline struct hwts_rest *hwts_rest_of(struct hwts_turn *turn)
+{
+	return (struct hwts_rest *)((char *)turn - offsetof(struct hwts_rest, turn));
 }
 
 /* Of use to its other files. */

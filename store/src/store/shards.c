@@ -87,7 +87,7 @@ void hwts_lose(hwt_store *store, struct hwts_shard *shard)
 	shard->held = shard->giving = false;
 	if (!kind)
 		return;
-	hwts_turns_drop_rests(&kind->turns, shard->id, hwt_now());
+	hwts_turns_drop_rests(&kind->turns, shard->id);
 	hwts_wake(store, HWTS_BEGIN); /* others may have waited for them */
 	if (shard->unruled == HWTS_CHANGED)
 		hwts_stall(store, kind); /* nobody reads the rules of a shard that is lost */

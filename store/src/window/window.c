@@ -60,15 +60,10 @@ size_t hwts_window_share(const hwt_store *store)
 	return HWTS_MAX(hwts_window_limit(store) / 20, 4);
 }
 
-void hwts_window_want_rest(hwt_store *store, struct hwts_kind *kind, const struct hwts_turn_group *group)
+void hwts_window_want_rest(hwt_store *store, const struct hwts_kind *kind, const struct hwts_turn_group *group)
 {
-	if (kind->turns.rests && hwts_turns_wanted(&kind->turns, group, hwts_window_share(store)))
+	if (hwts_turns_want(&kind->turns, group, hwts_window_share(store)))
 		hwts_wake(store, HWTS_READ);
-}
-
-void hwts_window_rests_until(hwt_store *store, int64_t due_us)
-{
-	store->window->rest_us = due_us;
 }
 
 static bool make_free(struct hwts_window *window)

@@ -46,7 +46,6 @@ struct hwts_window {
 	size_t bucket_count, count;
 	uint64_t heard;
 	int64_t look_ns; /* when what is due may be looked through again for the oldest */
-	int64_t rest_us; /* what comes to a rest and is due before that wakes the reader; 0: it is awake */
 };
 
 /* In window_life.c. */
@@ -63,9 +62,8 @@ void hwts_window_empty(hwt_store *store, const struct hwts_kind *kind);
 size_t hwts_window_count(const hwt_store *store);
 size_t hwts_window_limit(const hwt_store *store); /* of a kind: the backlog of one must not hide what others have */
 size_t hwts_window_share(const hwt_store *store); /* of a group: beyond it a rest has the rows */
-/* Wakes the reader if a rest is to be read, of the group or (NULL) of any. */
-void hwts_window_want_rest(hwt_store *store, struct hwts_kind *kind, const struct hwts_turn_group *group);
-void hwts_window_rests_until(hwt_store *store, int64_t due_us);                         /* no rest is due before */
+/* Wakes the reader if a rest of the group is to be read. */
+void hwts_window_want_rest(hwt_store *store, const struct hwts_kind *kind, const struct hwts_turn_group *group);
 struct hwts_shard;                                                                      /* shards.h */
 bool hwts_window_is_beyond(const struct hwts_shard *shard, const struct hwts_due *due); /* its mark */
 /* True: a look-ahead comes to it.  The one that is under way may have read too early. */
@@ -96,8 +94,9 @@ void hwts_window_ended(hwt_store *store, const struct hwts_row *row, int64_t due
  */
 
 void hwts_window_see(hwt_store *store, const struct hwts_due *due);
-void hwts_window_hear(hwt_store *store, const struct hwts_due *due);   /* the same, of news */
-void hwts_window_refill(hwt_store *store, const struct hwts_due *due); /* of a rest that was read */
+void hwts_window_hear(hwt_store *store, const struct hwts_due *due); /* the same, of news */
+/* Of a rest that was read; false: it stays there. */
+bool hwts_window_refill(hwt_store *store, const struct hwts_rest *rest, const struct hwts_due *due);
 /* Moved by this process, which had heard so much of it before: it need not be tried at the time that it had. */
 uint64_t hwts_window_heard(hwt_store *store, int64_t id);
 uint64_t hwts_window_number(hwt_store *store); /* a new one, larger than all before */

@@ -65,7 +65,7 @@ struct hwts_entry *hwts_window_pop(hwt_store *store, struct hwts_kind *kind, boo
 	struct hwts_entry *entry;
 
 	if (kind->turns.rests)
-		kind->turns.now_us = hwts_clock_db_us(store);
+		hwts_turns_at(&kind->turns, hwts_clock_db_us(store));
 	while ((entry = peek(kind, now_ns)) != NULL) {
 		struct hwts_shard *shard = hwts_shard(store, entry->shard, NULL);
 		bool held = shard && shard->held;

@@ -11,26 +11,23 @@
 #include "store/store.h"
 #include "window/window.h"
 
-/* What runs counts, and is always kept. */
+/* What runs counts, and is always kept.  A rest may be due earlier now than the reader has thought. */
 static bool keeps(hwt_store *store, struct hwts_kind *kind, const struct hwts_due *due)
 {
-	kind->turns.now_us = hwts_clock_db_us(store);
 	if (due->epoch != 0 || hwts_turns_keeps(&kind->turns, due, hwts_window_share(store)))
 		return true;
-	hwts_window_want_rest(store, kind, NULL);
-	if (due->due_us < store->window->rest_us)
-		hwts_wake(store, HWTS_READ);
+	hwts_wake(store, HWTS_READ);
 	return false;
 }
 
 /* A look that is behind comes too late for what is due before the next one.  None was there: rules are not known. */
-static bool passes_look(const hwt_store *store, const struct hwts_kind *kind, const struct hwts_shard *shard,
+static bool passes_look(const hwt_store *store, struct hwts_kind *kind, const struct hwts_shard *shard,
 			const struct hwts_due *due)
 {
 	int64_t soon_us = HWTS_MIN(store->config.lease_ns / 3000, kind->row.horizon_us);
 
 	return shard->mark_due_us != INT64_MIN && shard->unruled != HWTS_NEW &&
-	       due->due_us < hwts_clock_db_us(store) + soon_us && kind->entries < 2 * hwts_window_limit(store) &&
+	       due->due_us < kind->turns.now_us + soon_us && kind->entries < 2 * hwts_window_limit(store) &&
 	       hwts_turns_has_room(&kind->turns, due, hwts_window_share(store));
 }
 
@@ -65,6 +62,7 @@ void hwts_window_see(hwt_store *store, const struct hwts_due *due)
 
 	if (!shard || !shard->held || !store->window->timer || HWTS_TEST(loses_rows))
 		return;
+	hwts_turns_at(&kind->turns, hwts_clock_db_us(store));
 	if (!entry) {
 		if (takes(store, kind, shard, due))
 			(void)add(store, kind, due, false);
@@ -104,18 +102,21 @@ void hwts_window_hear(hwt_store *store, const struct hwts_due *due)
 	}
 }
 
-void hwts_window_refill(hwt_store *store, const struct hwts_due *due)
+bool hwts_window_refill(hwt_store *store, const struct hwts_rest *rest, const struct hwts_due *due)
 {
 	struct hwts_kind *kind;
 	struct hwts_shard *shard = hwts_shard(store, due->shard, &kind);
 	const struct hwts_entry *entry = hwts_window_find(store, due->id);
 
 	if (!shard || !shard->held || !store->window->timer)
-		return;
+		return true;
+	if (!entry && !hwts_rest_keeps(&kind->turns, rest, due, hwts_window_share(store)))
+		return false;
 	if (!entry)
 		(void)add(store, kind, due, false);
 	else if (entry->state == HWTS_ARMED)
 		hwts_window_see(store, due);
+	return true;
 }
 
 uint64_t hwts_window_number(hwt_store *store)
