@@ -20,6 +20,7 @@ unsigned shards, mode;
 int64_t horizon_ns;
 unsigned (*kind_of)(unsigned number);
 unsigned group_count;
+int (*priority_of)(unsigned number);
 const char *(*group_of)(unsigned number);
 hwt_store_task *task = note_start;
 unsigned task_threads;
@@ -194,6 +195,8 @@ void put_range(hwt_store *store, unsigned first, unsigned count, int64_t (*due_u
 			}
 			if (group_of != NULL)
 				specs[i].group = group_of(number);
+			if (priority_of != NULL)
+				specs[i].priority = priority_of(number);
 			if (tasks_are_slow) { /* what is left is known by its key */
 				snprintf(keys[i], sizeof(keys[i]), "%u", number);
 				specs[i].key = keys[i];

@@ -45,6 +45,7 @@ extern unsigned shards, mode;                    /* of a kind; 0: the default */
 extern int64_t horizon_ns;                       /* the same */
 extern unsigned (*kind_of)(unsigned number);     /* NULL: all are of the first kind */
 extern unsigned group_count;                     /* puts go round them; 0: they have none */
+extern int (*priority_of)(unsigned number);      /* NULL: 0 */
 extern const char *(*group_of)(unsigned number); /* NULL: of none; a name lives as long as BATCH more */
 extern hwt_store_task *task;                     /* of all kinds: note_start, or what calls it */
 extern unsigned task_threads;                    /* of a process; 0: the default */
@@ -134,6 +135,7 @@ void cliff_moved(void);
 void cliff_calls(void);
 void cliff_group(void);
 void group_flood(void);
+void group_levels(void);
 void group_taken(void);
 void group_cancel(void);
 void group_pause(void);

@@ -4,6 +4,7 @@
  * that was broken ends the program with 1; a time that was missed does not.
  *
  *     group_flood   N of one group are due, and 100 a second of another: lateness of these; 20 ms (p99)
+ *     group_levels  the same, of 201 priorities
  *     group_taken   N of a paused group lie between two others in the order of time: rows a second that a look passes
  *     group_cancel  N of a group are due and run; all are cancelled: 10 s; then none starts; 50 ms for a put meanwhile
  *     group_pause   a group runs and is paused, ten times: how long after the answer something starts; 1 s
@@ -152,6 +153,17 @@ void group_flood(void)
 	print_lateness("flood_late", n, others());
 	bar("flood_p99", "ms", (double)p99_of(n, others()) / 1e3, 0, 20);
 	check("close", hwt_store_close(store));
+}
+
+static int level_of(unsigned number)
+{
+	return number < n ? (int)(number * 7919 % 201) - 100 : 0;
+}
+
+void group_levels(void)
+{
+	priority_of = level_of;
+	group_flood();
 }
 
 /*

@@ -443,6 +443,7 @@ static const struct scenario {
 	{ "cliff_calls", cliff_calls, 20000 },
 	{ "cliff_group", cliff_group, 100000 },
 	{ "group_flood", group_flood, 1000000 },
+	{ "group_levels", group_levels, 1000000 },
 	{ "group_taken", group_taken, 1000000 },
 	{ "group_cancel", group_cancel, 500000 },
 	{ "group_pause", group_pause, 0 },
@@ -509,7 +510,8 @@ int main(int argc, char **argv)
 		    "scale_far|scale_window|scale_herd|scale_processes|scale_kinds|scale_lives|"
 		    "cliff_backlog|cliff_once|cliff_puts|cliff_each|cliff_join|cliff_moved|cliff_calls|"
 		    "cliff_group|cliff_snapshot|cliff_lock|cliff_soak|"
-		    "group_flood|group_taken|group_cancel|group_pause|group_crowd|group_caps|group_rate\n",
+		    "group_flood|group_levels|group_taken|group_cancel|group_pause|group_crowd|group_caps|"
+		    "group_rate\n",
 		    stderr);
 		return 2;
 	}
