@@ -285,8 +285,8 @@ HWT_API uint64_t hwt_timeout_missed(hwt_timeout timeout);
 HWT_API int hwt_timeout_format(hwt_timeout timeout, char *buf, size_t len);
 
 /* How many timeouts have been accepted and have neither started to run nor been cancelled.
- * Returns  exact while no thread is in a call, otherwise near it and never below 0; 0 for NULL.
- * Cost     four reads for each lane and one for each task thread. */
+ * Returns  exact while no thread is in a call, otherwise near it, never below 0 nor above the limit; 0 for NULL.
+ * Cost     some six reads for each lane and two for each task thread. */
 HWT_API uint64_t hwt_pending_timeouts(const hwt_timer *timer);
 
 /* What hwt_timer_each shows of a timeout. */

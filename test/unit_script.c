@@ -83,6 +83,15 @@ TEST(a_task_that_re_arms_itself_for_the_past_runs_once_in_an_advance)
 	     "ran b 1; advance 101 = never; ran a 1");
 }
 
+/* The reader loses its processor between the ends and the begins. */
+TEST(counts_are_of_one_moment_though_others_come_and_go_meanwhile)
+{
+	play("advance 0; at z 900; meanwhile pending-count { times 50 { new a 1; cancel a } }; pending 1;"
+	     "meanwhile begins-count { times 50 { new a 1; cancel a } }; stat pending 1; stat cancelled 100");
+	play("limit 1; advance 0; meanwhile pending-count { times 50 { new a 1; cancel a } }; pending 0;"
+	     "meanwhile begins-count { times 50 { new a 1; cancel a } }; stat pending 0");
+}
+
 /* What a job puts back is at its tick, and not at once. */
 TEST(the_next_time_knows_what_runs_again_in_a_pool)
 {
@@ -601,14 +610,14 @@ TEST(what_has_ended_has_begun_in_the_same_snapshot)
 
 TEST(what_is_pending_is_never_less_than_nothing)
 {
-	play("meanwhile pending-count { new a 1000; cancel a }; pending 1; pending 0");
+	play("meanwhile pending-count { new a 1000; cancel a }; pending 0; pending 0");
 }
 
 TEST(a_task_that_has_run_often_since_is_one_timeout_all_the_same)
 {
-	play("in a 99 { move a 1 }; new a 1; meanwhile stats-count { walk 4 }; stat running 1; ran a 4;"
-	     "meanwhile stats-count { walk 8 }; stat pending 0");
-	play("in a 99 { move a 1 }; new a 1; meanwhile stats-count { walk 4 }; stat pending 0");
+	play("in a 99 { move a 1 }; new a 1; meanwhile stats-count { walk 4 }; stat running 0; ran a 4;"
+	     "meanwhile stats-count { walk 8 }; stat pending 1");
+	play("in a 99 { move a 1 }; new a 1; meanwhile stats-count { walk 4 }; stat pending 1");
 }
 
 /* What is read of a place that counts along with the runs is not what other places count. */

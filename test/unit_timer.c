@@ -142,4 +142,41 @@ TEST(format_knows_what_is_left_at_either_end_of_all_times)
 	}
 }
 
+static hwt_timer *crowded;
+
+/* Each time that somebody counts, in the middle of it. */
+static void come_and_go(const char *where)
+{
+	hwt_timeout timeout;
+
+	if (strcmp(where, "pending count") != 0 && strcmp(where, "begins count") != 0)
+		return;
+	for (unsigned i = 0; i < 50; i++) {
+		CHECK_INT(hwt_new_timeout(crowded, nothing, NULL, HWT_S(60), &timeout), ==, 0);
+		CHECK_INT(hwt_cancel(timeout), ==, 0);
+	}
+}
+
+TEST(counts_stay_within_what_there_can_be_though_nothing_is_ever_still)
+{
+	hwt_config config = driven_config(HWT_MS(1), 64);
+
+	for (config.max_pending_timeouts = 0; config.max_pending_timeouts < 2; config.max_pending_timeouts++) {
+		hwt_stats stats = { .size = sizeof(stats) };
+		uint64_t most = config.max_pending_timeouts > 0 ? 1 : 50;
+
+		crowded = driven_create(&config, HWT_S(1));
+		atomic_store(&hwt_test_point, come_and_go);
+		CHECK(hwt_pending_timeouts(crowded) <= most); /* also not less than nothing */
+		CHECK_INT(hwt_timer_stats(crowded, &stats), ==, 0);
+		atomic_store(&hwt_test_point, (hwt_point_hook *)0);
+		CHECK(stats.pending <= most);
+		CHECK_INT(stats.running, ==, 0);
+		CHECK_INT(stats.accepted, ==,
+			  stats.completed + stats.cancelled + stats.returned + stats.pending + stats.running);
+		CHECK_INT(hwt_pending_timeouts(crowded), ==, 0);
+		driven_destroy(crowded);
+	}
+}
+
 TEST_MAIN()
