@@ -24,7 +24,7 @@ store: $(STORE_LIBRARIES)
 	@$(SAY) '$(if $(STORE),libhwt-store: $(STORE_PKG)$(if $(STORE_SQLITE),,; without sqlite3)$(if $(STORE_POSTGRES),,; without libpq),libhwt-store is left out: pkg-config finds neither sqlite3 (3.35) nor libpq)'
 
 # The SQL as C: a table of the statements, and the lines of the scripts.
-STORE_STATEMENTS := $(wildcard store/sql/statements/*.sql)
+STORE_STATEMENTS := $(sort $(wildcard store/sql/statements/*.sql))
 STORE_MADE := $(addprefix $(BUILD)/made/sql/,statements.h functions.h $(patsubst store/sql/%.sql,%.h,$(wildcard store/sql/*s_*.sql)))
 
 $(BUILD)/made/sql/statements.h: store/sql/table.awk $(STORE_STATEMENTS)

@@ -126,6 +126,7 @@ mutants-sample: ## faults of what the last change touches, SECONDS=60
 mutants-random: ## 100 faults of both libraries drawn by HWT_SEED; shows those that no test finds
 	CC='$(CC)' test/random_mutants.sh
 
+static: $(STORE_MADE)
 static: ## clang-tidy, cppcheck, gcc -fanalyzer, shellcheck, as far as installed
 platforms: ## musl, i386, no more than POSIX, and six processors under qemu; HWT_PLATFORMS=name names some
 aarch64: ## cross build, tests under qemu

@@ -7,6 +7,8 @@
 -- another role may create; tables and functions of the store are named with their schema; the operands of an operator
 -- have the very types that pg_catalog's has, as another operator would go before one whose operands are cast; and no
 -- argument becomes part of a statement.
+-- postgres_functions.c takes this file apart: the sequence is the first line and the first function the third, the line
+-- before a body ends with " as $hwt$", and a function ends with the line "end $hwt$;".
 
 create sequence if not exists public.hwt_number;
 
@@ -438,7 +440,7 @@ begin
     and t.key = its_key);
 end $hwt$;
 
--- The same by the key.
+-- hwt_cancel by the key.
 create or replace function public.hwt_cancel_key(kind text, key text, grp text default null) returns text
 language plpgsql security definer set search_path = pg_catalog, pg_temp as $hwt$
 begin
@@ -522,7 +524,7 @@ begin
     message = format('timeout %s changes all the time', its_id);
 end $hwt$;
 
--- The same by the key.
+-- hwt_reschedule by the key.
 create or replace function public.hwt_reschedule_key(kind text, key text, grp text default null,
   delay interval default null, at timestamptz default null) returns text
 language plpgsql security definer set search_path = pg_catalog, pg_temp as $hwt$

@@ -2,8 +2,12 @@
 # Makes strings of C of the lines of a script, without its comments: awk [-v comma=,] -f lines.awk FILE.
 # The script names the tables and functions of a store with the prefix hwt in the schema public.  In the strings ` stands
 # for that schema and prefix, and @ for the prefix alone.
-BEGIN { print "/* Made of store/src/sql by lines.awk. */" }
-/^--/ { next }
+BEGIN { print "/* Made of store/sql by lines.awk. */" }
+/^ *--/ { next }
+/[`@]/ {
+	print FILENAME ":" FNR ": ` and @ stand for the schema and the prefix" >"/dev/stderr"
+	exit 1
+}
 comma == "" { sub(/ +-- .*/, "") }
 /^$/ && !begun { next }
 {

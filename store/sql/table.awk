@@ -25,23 +25,28 @@ function types_of(parameters,    part, words, i, n, types) {
 	return types
 }
 
-function begin(head,    parts) {
-	if (head !~ /^[A-Z_]+ [a-z_]+ \(.*\)$/)
+function begin(line,    parts) {
+	if (line !~ /^[A-Z_]+ [a-z_]+ \(.*\)$/)
 		fail("not NAME word (parameter type, ...)")
-	split(head, parts, " ")
+	split(line, parts, " ")
 	name = parts[1]
 	if (name in types)
 		fail(name " stands twice")
 	order[++count] = name
 	words_of[name] = parts[2]
-	sub(/^[^(]*\(/, "", head)
-	sub(/\)$/, "", head)
-	types[name] = types_of(head)
+	sub(/^[^(]*\(/, "", line)
+	sub(/\)$/, "", line)
+	types[name] = types_of(line)
 	engine = "both"
+	head = ""
 }
 
+# A head that does not end, or a word that is none, must not become part of the statement before it.
+head != "" && !/^--:   / { fail("\"" head "\" is no head") }
 /^--: fragment / {
 	name = $3
+	if ((name, "fragment") in text)
+		fail("fragment " name " stands twice")
 	engine = "fragment"
 	next
 }
@@ -62,6 +67,8 @@ function begin(head,    parts) {
 	next
 }
 /^--/ || /^$/ { next }
+/--/ { fail("a comment in a line would hide the rest of the statement") }
+name == "" { fail("text before the first head") }
 {
 	sub(/^ +/, "")
 	text[name, engine] = text[name, engine] (text[name, engine] == "" ? "" : " ") $0
@@ -81,8 +88,15 @@ function text_of_fragment(fragment) {
 	return text[fragment, "fragment"]
 }
 
-function literal(text) {
+function literal(text,    rest, number) {
 	text = expanded(text)
+	if (text ~ /[{}]/)
+		fail(name ": \"" text "\" has a brace")
+	for (rest = text; match(rest, /\?[0-9]+/); rest = substr(rest, RSTART + RLENGTH)) {
+		number = substr(rest, RSTART + 1, RLENGTH - 1)
+		if (number + 0 < 1 || number + 0 > length(types[name]))
+			fail(name " has no ?" number)
+	}
 	gsub(/[\\"]/, "\\\\&", text)
 	return "\"" text "\""
 }
@@ -90,10 +104,14 @@ function literal(text) {
 END {
 	if (failed)
 		exit 1
-	print "/* Made of store/src/sql by table.awk. */"
+	if (head != "")
+		fail("\"" head "\" is no head")
+	print "/* Made of store/sql by table.awk. */"
 	for (i = 1; i <= count; i++) {
 		name = order[i]
 		same = text[name, "both"]
+		if ((same == "") == (text[name, "sqlite"] text[name, "postgresql"] == ""))
+			fail(name " has no text, or one for both and one for an engine")
 		printf "HWTS_STATEMENT(%s, \"%s\", \"%s\",\n\t%s,\n\t%s)\n", name, words_of[name], types[name],
 			literal(same != "" ? same : text[name, "sqlite"]), same != "" ? "NULL" : literal(text[name, "postgresql"])
 	}

@@ -16,10 +16,10 @@ create table hwt_kind (
   id int primary key,
   name text not null constraint "hwt_name" unique,
   shards int not null,
-  mode int,                      -- null: no process has registered it yet
+  mode int,                      -- 0 at least once, 1 at most once, 2 in a transaction; null: not registered yet, or removed
   horizon_us bigint not null,    -- how far ahead its holders read
   paused bool not null default false,
-  running int,                   -- limits of each group without a row in hwt_group; null: none
+  running int,                   -- limits of each group that has none of its own in hwt_group; null: none
   start_every_us bigint,
   burst int,
   removed bool);                 -- it stays for processes that know its id and put without asking
@@ -30,7 +30,7 @@ create table hwt_shard (
   id int primary key,            -- kind * 1024 + number
   kind int not null,
   owner text,                    -- the name of the process that holds it
-  levels bytea)                  -- buckets of tokens that were not full when it was given; null: they begin empty
+  levels bytea)                  -- buckets of tokens that were not full when it was given; null: nobody knows them
   with (fillfactor = 50);
 create index "hwt_ofkind" on hwt_shard (kind);
 
@@ -61,7 +61,7 @@ create table hwt_timeout (
   epoch bigint not null,         -- of the shard as the run began; 0: it does not run
   period_us bigint not null,     -- 0: none
   tx xid8 not null default pg_current_xact_id(), -- wrote due_us last: a look finds by it what came behind its mark
-  bucket int not null,           -- a hash of the group, else of the key, else of the number
+  bucket int not null,           -- a hash of the group, else of the key; else number % 1024
   kind int not null,
   shard int,                     -- kind * 1024 + bucket % shards; of a failed one -1 - that, so no look reads it
   attempt int not null,          -- how often it has started
@@ -81,7 +81,7 @@ create table hwt_timeout (
   next_priority smallint,
   next_schedule text,
   next_zone text,
-  last bool,                     -- a series that was cancelled in this run
+  last bool,                     -- true: it was cancelled while it runs, and goes when this run ends
   error text,                    -- of its last run
   data bytea,
   next_data bytea,

@@ -42,7 +42,8 @@ sed -n '/^```sql$/,/^```$/p' $page | grep -v '^```' >"$folder/queries"
 result the_queries_of_the_page_run "$([ "$(grep -c ';$' "$folder/queries")" -eq 3 ] || cat "$folder/queries"
 	on by_open psql -q -v ON_ERROR_STOP=1 -f "$folder/queries" 2>&1 >/dev/null)"
 
-if command -v sqlite3 >/dev/null 2>&1 && "$BUILD/hwt-jobs" -d "sqlite:$folder/made.db" put --make a text >"$folder/log" 2>&1; then
+if command -v sqlite3 >/dev/null 2>&1; then
+	result hwt_jobs_makes_a_store_on_sqlite "$("$BUILD/hwt-jobs" -d "sqlite:$folder/made.db" put --make a text 2>&1 >/dev/null)"
 	cat $sql/tables_sqlite.sql $sql/views_sqlite.sql | sqlite3 "$folder/shell.db" >"$folder/log" 2>&1
 	result sqlite3_runs_the_tables_and_views "$(cat "$folder/log")"
 	for by in shell made; do

@@ -2,13 +2,14 @@
 -- Statements that cancel and move timeouts.
 
 --: CANCEL cancel (id bigint, epoch bigint, states int)
--- Removes a row that does not run, or that runs under this epoch.
+-- Removes a row that does not run and whose state is one of states, or that runs under this epoch.
 delete from @_timeout
   where {THIS} and ((state <> 2 and (1 << state) & ?3 <> 0) or (state = 2 and epoch = ?2 and last is null))
   returning id
 
 --: CANCEL_ALL cancel (ids bigint[], states int)
--- Removes rows that do not run. A row that another transaction has locked is left out: such rows are tried alone.
+-- Removes rows that do not run. PostgreSQL: a row that another transaction has locked is left out: such rows are
+-- tried alone.
 --: sqlite
 delete from @_timeout where {THIS} and state <> 2 and (1 << state) & ?2 <> 0 returning id
 --: postgresql
@@ -34,7 +35,7 @@ update @_timeout
   returning id
 
 --: RESCHEDULE reschedule (id bigint, time_us bigint, absolute bool, states int, epoch bigint)
--- Moves a row that does not run, or that runs under this epoch.
+-- Moves a row that does not run and whose state is one of states, or that runs under this epoch.
 with n as materialized (select case when ?3 then ?2 else @now + ?2 end us)
 update @_timeout
   set {REFILE}@tx
@@ -43,7 +44,8 @@ update @_timeout
   {MOVED}
 
 --: RESCHEDULE_ALL reschedule (ids bigint[], due_us bigint, states int)
--- Moves rows that do not run. A row that another transaction has locked is left out: such rows are tried alone.
+-- Moves rows that do not run. PostgreSQL: a row that another transaction has locked is left out: such rows are tried
+-- alone.
 --: sqlite
 with n as materialized (select ?2 us)
 update @_timeout

@@ -60,6 +60,7 @@ returning id, shard, due_us, coalesce(length(data), 0), grp, priority
 t.id, t.due_us, t.shard, coalesce(length(t.data), 0), t.epoch, t.grp, t.priority
 
 --: fragment MAY_BEGIN
+-- Of a shard m that is looked at: pending, or held under an epoch before m.e.
 (t.state = 1 or (t.state = 2 and t.epoch < m.e))
 
 --: fragment GOES_ON
@@ -71,7 +72,7 @@ state = 2 and last is null and (period_us > 0 or schedule is not null)
 (({GOES_ON}) or next_due_us is not null)
 
 --: fragment NO_OWNER
--- Nobody's, this process's, or of a member whose lease was noted to be over in this transaction or before.
+-- Nobody's, this process's, or of a member that is gone or whose lease was noted to be over in this transaction or before.
 (s.owner is null or s.owner = ?3 or not exists (select 1 from @_member m
   where m.name = s.owner and m.until_us <> 0))
 

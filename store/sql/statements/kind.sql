@@ -21,8 +21,8 @@ select pg_advisory_xact_lock_shared(hashtext('@_kind'))
 select pg_advisory_xact_lock(hashtext('@_make'))
 
 --: FLUSH flush ()
--- The commit is flushed whatever the role says: after a crash the server would give the number of a kind, or numbers
--- that were drawn, to another.
+-- The commit is flushed even if the role's synchronous_commit is off or local: else, after a crash, the server would
+-- give the number of a kind, or numbers that were drawn, to another.
 --: postgresql
 select case when current_setting('synchronous_commit') in ('off', 'local') then set_config('synchronous_commit',
   'on', true) end
@@ -37,7 +37,7 @@ select coalesce(max(id), 0) + 1, ?1, ?2, nullif(?3, -1), ?4
 
 --: KIND_OPEN open (name text, mode int, horizon_us bigint)
 -- The first registration of a kind that a put has made sets its mode and horizon. A kind that was removed exists
--- again.
+-- again, with the horizon that it had.
 update @_kind
   set mode = nullif(?2, -1), horizon_us = case when removed is null then ?3 else horizon_us end, removed = null
   where name = ?1 and mode is null and (?2 >= 0 or removed is not null)
@@ -103,7 +103,7 @@ delete from @_group
     where name = ?1 and removed is not null)
 
 --: KIND_RULES remove (name text)
--- Raises the number of rules of a kind that was removed.
+-- Raises rules in the shards of a kind that was removed: begins see that they have changed.
 update @_shard
   set rules = rules + 1
   where kind = (select id from @_kind where name = ?1 and removed is not null)

@@ -1,11 +1,11 @@
 -- SPDX-License-Identifier: BSD-2-Clause
 -- Statements that look ahead.
--- Rows are (part, id, due_us, shard, len, epoch, grp, priority). Part 1 lies beyond the marks, part 2 became visible
+-- Rows are (part, id, due_us, shard, len, epoch, grp, priority). Part 1 lies beyond the marks, part 2 lies
 -- before them, part 3 is overdue, and part 4 is overdue and runs under the epoch that is held. The epoch is that
 -- under which the row runs, or 0.
 
 --: SNAPSHOT snapshot ()
--- The snapshot of a look. A later sweep finds by it the rows that became visible behind the look's mark.
+-- The snapshot of a look. A later sweep finds by it the rows that lie before the look's mark and became visible after it.
 --: postgresql
 select pg_current_snapshot()::text
 
@@ -58,8 +58,8 @@ select t.due_us, t.id
   order by t.due_us, t.id limit 1
 
 --: SWEEP sweep (shards int[], epochs bigint[], mark_us bigint[], mark_ids bigint[], limit bigint, snapshot text,
---:   overdue_us bigint, late_us bigint, swept_us bigint[], swept_ids bigint[])
--- What became visible behind the marks, and what is overdue. On SQLite commits are in line, so that it has no part 2;
+--:   late_us bigint, from_us bigint, swept_us bigint[], swept_ids bigint[])
+-- What became visible late, before the marks, and what is overdue. On SQLite commits are in line, so that it has no part 2;
 -- and no part 4, as an end is lost with the machine, and so is its process.
 --: sqlite
 select 3, {ROW}

@@ -2,8 +2,8 @@
 -- Statements that put timeouts, and tell of them.
 
 --: DRAW draw (count bigint)
--- Draws numbers: those after the last, or of 4 a millisecond since 2026 if that is more. The clock is believed up to
--- 2^40 numbers before the end.
+-- Draws count numbers and returns the first: the one after the last, or 4 for each millisecond since 2026 if that is
+-- more. The clock is believed up to 2^40 numbers before the end.
 --: sqlite
 update @_meta
   set next_number = max(next_number, min((@now - 1767225600000000) / 250, 3298534883328)) + ?1
@@ -17,7 +17,8 @@ update @_meta
 
 --: PUT put (id bigint[], kind int[], shard int[], time_us bigint[], absolute bool[], period_us bigint[], priority
 --:   int[], grp key[], key key[], data data[])
--- Puts timeouts. On SQLite the put itself has added the clock.
+-- Puts timeouts. time_us is a time if absolute, else a delay from the clock; on SQLite always a time, as rows_send.c
+-- has added the clock.
 --: sqlite
 {MANY_SQLITE}
 --: postgresql
@@ -33,8 +34,8 @@ update @_meta
 
 --: PUT_REPLACE put (id bigint, kind int, shard int, time_us bigint, absolute bool, period_us bigint, priority int,
 --:   grp key, key key, data data, later_us bigint, schedule text, zone text, grace_us bigint, spread_us bigint)
--- Puts one timeout, with a schedule, a grace or a spread if it has them. It replaces the one that has its key. While
--- that runs, what replaces it waits in the next_ columns; until then the row is that of the run.
+-- Puts one timeout, with a schedule, a grace or a spread if it has them. It replaces the one that has its key. If
+-- that runs, what replaces it waits in the next_ columns until the run ends.
 --: sqlite
 {ALONE_SQLITE} {IN_USE} {REPLACE} {RETURNING}
 --: postgresql
@@ -42,7 +43,7 @@ update @_meta
 
 --: PUT_REVIVE put (id bigint, kind int, shard int, time_us bigint, absolute bool, period_us bigint, priority int,
 --:   grp key, key key, data data, later_us bigint, schedule text, zone text, grace_us bigint, spread_us bigint)
--- Puts one timeout. One that has its key and has failed is this one from now on.
+-- Puts one timeout. A failed one that has its key becomes this one; if any other has the key, nothing is put.
 --: sqlite
 {ALONE_SQLITE} {IN_USE} {REVIVE} {RETURNING}
 --: postgresql
@@ -58,9 +59,11 @@ update @_meta
 
 --: TELL tell (ids ids, own_name text, own_too bool, horizon_us bigint)
 -- Tells the holders of these rows that the rows are due soon; this process (own_name) only if own_too. SQLite: rows
--- due before now + horizon; rows_send.c says why. The dead hear nothing, and nobody removes the hints that they are
--- left: the process that takes their shards reads them from the beginning. PostgreSQL: the second that is added
--- covers the time between a put's clock and its commit; horizon_us is that of all, or 0.
+-- due before now + horizon; rows_send.c says why. The dead are left no hints, which nobody would remove if no process
+-- lives; the process that takes their shards reads those from the beginning. PostgreSQL: the second that is added
+-- covers the time between a put's clock and its commit; horizon_us is that of all the rows, or 0: each kind's own. No
+-- server keeps news, so without own_too the commit does not wait for the disk (synchronous_commit); with it the
+-- transaction may be a caller's.
 --: sqlite
 insert into @_hint (id, due_us, shard, len, at_us)
 select t.id, t.due_us, t.shard, coalesce(length(t.data), 0), @now

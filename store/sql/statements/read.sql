@@ -2,7 +2,7 @@
 -- Statements that read timeouts, and say which store this is.
 
 --: GET get (id bigint, bytes int)
--- One timeout, with the first bytes of its data.
+-- One timeout, with the first ?2 bytes of its data.
 select {INFO}, case when ?2 > 0 then substr(t.data, 1, ?2) end
   from @_timeout t
   where t.id = ?1 and t.bucket = (?1 & 1023)
@@ -13,9 +13,9 @@ select id, state from @_timeout where bucket = ?1 and kind = ?2 and grp = ?3 and
 
 --: PLACES places (shards int[], after_us bigint, after_id bigint, states int, limit bigint, pending bool, grouped
 --:   bool, before_us bigint)
--- Places of a kind's timeouts, for calls that change many. A row that runs was due, by a clock that may have been put
--- back by a minute since: so without pending ones among the states no later place is read. Failed rows are in the
--- shards below 0.
+-- Places of a kind's timeouts, for calls that list or change many. pending: PENDING is one of the states; grouped:
+-- also those of groups. A row that runs was due, by a clock that may have been put back by a minute since: so without
+-- pending no later place is read. Failed rows are in the shards below 0.
 --: sqlite
 select t.shard, t.due_us, t.id
   from @_timeout t
@@ -32,7 +32,7 @@ select x.*
 
 --: GROUP_PLACES places (bucket int, kind int, grp key, after_us bigint, after_id bigint, before_us bigint, states
 --:   int, limit bigint)
--- The same for one group.
+-- Places of one group's timeouts, whatever their state: one index has them all.
 select 0, t.due_us, t.id
   from @_timeout t
   where t.bucket = ?1 and t.kind = ?2 and t.grp = ?3 and t.grp <> '' and (t.due_us, t.id) > (?4, ?5)
@@ -65,10 +65,10 @@ update @_meta set version = version where store = ?1 returning 1
 select 1 from @_meta where store = ?1@here
 
 --: OTHERS others (shards int[], own_name text)
--- Shards of which another process has to be told.
+-- Whether another process holds one of these shards and has to be told.
 --: sqlite
 select 1 from @_shard where id = ?1 and owner is not null and owner <> ?2
 
 --: CLOCK clock ()
--- The clock of the database.
+-- The clock of the database. On SQLite also hwt_now() as it was read.
 select @now, @mono

@@ -1,9 +1,10 @@
 -- SPDX-License-Identifier: BSD-2-Clause
 -- Statements about the rules of kinds and groups.
--- A change of rules raises the number in the rows of the shards, which a begin compares: the change waits for a begin
+-- A change of rules raises the column rules of the shards, which a begin compares: the change waits for a begin
 -- under the old number, or the begin for it.
--- length(grp) > 0, and not grp <> '', where a shard is read: by that PostgreSQL would see that the index by group has
--- all of these rows, and in a small table read it from end to end, and go on so when it is large.
+-- Where a shard is read, PostgreSQL's text has length(grp) > 0 and not grp <> '': from grp <> '' it would see that
+-- the index by group has all of these rows, read that from end to end while the table is small, and go on so when it
+-- is large. It holds for LOOK_NO_GROUP, too.
 
 --: RULES rules (shards int[])
 -- The rules of kinds, by their shards.
@@ -20,7 +21,7 @@ select grp, bucket, paused, running is not null, coalesce(running, 0), coalesce(
   where bucket = @any(?1) and kind = ?2
 
 --: RULES_RUN rules (shards int[], epochs bigint[], after_us bigint, after_id bigint, limit bigint)
--- What runs under an older epoch, of groups, behind a place. A row that runs was due, by a clock that may have been
+-- What runs under an older epoch, of groups, after a place. A row that runs was due, by a clock that may have been
 -- put back by a minute since.
 --: sqlite
 select 1, {ROW}
@@ -41,11 +42,11 @@ select 1, x.*
 select id from @_shard where id = any(?1) order by id for update
 
 --: RULES_RAISE rules (shards int[])
--- Raises the number that begins compare.
+-- Raises rules, which begins compare.
 update @_shard set rules = rules + 1 where id = @any(?1)
 
 --: RULES_TELL rules (shards int[], own_name text)
--- Tells the holders of the shards to read the rules.
+-- Tells the other holders of the shards to read the rules.
 --: sqlite
 insert into @_hint (id, due_us, shard, len, at_us)
 select -2, 0, s.id, 0, @now
@@ -61,7 +62,7 @@ select pg_notify('@news' || s.id, 'l')
 update @_kind as k set removed = null where k.id = ?1 and k.removed is not null and {HAS_ROWS} > 0
 
 --: RULES_THERE rules (kind int)
--- Of a kind that was removed nothing is changed.
+-- Whether the kind is there: of one that was removed nothing has been changed.
 select 1 from @_kind where id = ?1 and removed is null
 
 --: PAUSE_KIND pause (kind int, paused bool)
@@ -83,7 +84,7 @@ update @_kind
   where id = ?1 and removed is null
 
 --: LIMIT_GROUP limit (bucket int, kind int, grp key, running int, start_every_us bigint, burst int)
--- Limits of a group.
+-- Limits of a group. running -1: it has none of its own.
 insert into @_group (bucket, kind, grp, running, start_every_us, burst)
 select ?1, ?2, ?3, nullif(?4, -1), ?5, ?6
   from @_kind

@@ -8,9 +8,10 @@ select id from @_shard where id = any(?1) order by id for share
 
 --: BEGIN begin (ids ids, shards ids, epoch bigint, name text, from_epoch bigint, to_epoch bigint, most_attempts
 --:   int, most_after_death int, rules bigint)
--- Starts rows, and locks their shards in the order of the shards' ids. A row that has been started most_attempts
--- times is not begun, nor is one that a process held when it died and that had been started most_after_death times.
--- To begin a row again, as the reply was lost, is no further start.
+-- Starts rows that are pending, or run under an epoch from from_epoch on and below to_epoch. PostgreSQL locks their
+-- shards, in the order of their ids. A row that has been started most_attempts times is not begun, nor is one that a
+-- process held when it died and that had been started most_after_death times. To begin a row again, as the reply was
+-- lost, is no further start.
 --: sqlite
 update @_timeout
   set state = 2, epoch = ?3, attempt = attempt + case when state = 2 and epoch = ?3 then 0 else 1 end
@@ -44,7 +45,8 @@ select t.id, t.due_us, (select s.epoch from @_shard s where s.id = t.shard), t.s
   where t.id {IN_LIST} and t.state <> 3
 
 --: INHERIT inherit (id bigint, epoch bigint, delay_us bigint)
--- Files what a process held when it died: at a delay from now, or at the next time of the grid, unless it had none.
+-- Files what a process held when it died: due delay_us from now, or at its period's next time if that is sooner. A
+-- cron line that has no time yet (due_us 0) stays so.
 with n as materialized (select @now us)
 update @_timeout
   set state = 1, epoch = 0, due_us = case when due_us = 0 and schedule is not null then 0 when period_us > 0
@@ -61,7 +63,7 @@ update @_timeout
 select id from @_timeout where id = any(?1) for update skip locked
 
 --: END_DONE end (ids bigint[], epoch bigint)
--- A run is done: its row goes.
+-- A run is done: its row goes, unless it was replaced.
 --: sqlite
 delete from @_timeout where id = ?1 and state = 2 and epoch = ?2 and next_due_us is null
 --: postgresql
@@ -71,7 +73,8 @@ delete from @_timeout
 
 --: END_AGAIN end (id bigint, epoch bigint, time_us bigint, is_delay bool, limit_us bigint, base_us bigint, attempt
 --:   int, error text)
--- A run is filed again: a retry, or the next time of a series. is_delay: at now + time_us, not after limit_us.
+-- A run is filed again: a retry, or the next time of a series. is_delay: at now + time_us, not after limit_us. error
+-- null: what is there stays; '': it goes.
 with w as materialized (select case when not ?4 then ?3 when @now + ?3 < ?5 then @now + ?3 else ?5 end us)
 update @_timeout
   set state = 1, epoch = 0, due_us = w.us, base_us = ?6, attempt = ?7,
@@ -88,13 +91,13 @@ update @_timeout
   returning id
 
 --: END_LAST end (id bigint, epoch bigint)
--- A run was the last, whatever it has answered.
+-- Removes a row whose run was the last, whatever that has answered.
 delete from @_timeout
   where {THIS} and state = 2 and epoch = ?2 and last is not null and next_due_us is null
   returning id
 
 --: END_NEXT end (id bigint, epoch bigint)
--- What has replaced a run holds, whatever the run has answered, and also if its process died.
+-- Files what has replaced a run, whatever that has answered, and also if its process died.
 update @_timeout
   set state = 1, epoch = 0, attempt = 0, last = null, error = null, due_us = next_due_us, next_due_us = null,
     base_us = next_base_us, next_base_us = null, period_us = next_period_us, next_period_us = null,

@@ -1,6 +1,6 @@
 -- SPDX-License-Identifier: BSD-2-Clause
 -- Statements about processes (members), their leases and the shards that they hold.
--- In a take each statement must see what was committed before the one before it had its locks.
+-- A take is READ COMMITTED: each statement sees what was committed before the one before it had its locks.
 
 --: JOIN join (name text, incarnation bigint, lease_us bigint, kinds kinds, dead_incarnation bigint)
 -- A process starts. The new row also replaces that of a process of its name whose lease is over, or that is known to
@@ -22,7 +22,8 @@ select incarnation, until_us, until_us - @boot from @_member where name = ?1
 delete from @_member where name = ?1 and incarnation = ?2
 
 --: BURY bury ()
--- Removes members that died long ago and that nobody has locked. A recent death still shows, as a lease that is over.
+-- Removes members whose lease ended more than 10 minutes ago, or is noted to be over (0). Others that died still
+-- show. PostgreSQL leaves out those that another transaction has locked.
 --: sqlite
 delete from @_member where {LONG_OVER}
 --: postgresql
@@ -37,7 +38,7 @@ insert into @_hint (id, due_us, shard, len, at_us) values (0, 0, -1, 0, @now)
 select pg_notify('@newsmembers', '')
 
 --: RENEW renew (name text, lease_us bigint, incarnation bigint, kinds kinds)
--- Renews the lease. On SQLite this, MEMBERS and SHARDS are a renewal; on PostgreSQL RENEW_ALL is.
+-- Renews the lease. On SQLite this, MEMBERS, SHARDS and CLOCK are a renewal; on PostgreSQL RENEW_ALL is.
 --: sqlite
 with n as materialized (select @boot us)
 update @_member
@@ -52,7 +53,8 @@ update @_member
 select ?1, count(*) from @_member where instr(kinds, ',' || ?1 || ',') > 0 and until_us {LIVE}
 
 --: SHARDS shards (kinds int[], own_name text)
--- The shards of these kinds, their owners, and the leases of those.
+-- The shards of these kinds: whether each is this process's, whether it is free, and how long its owner's lease
+-- lasts.
 --: sqlite
 select s.id, s.epoch, s.owner = ?2, coalesce(m.until_us, 0) not between n.us + 1 and n.us + 3600000000,
   coalesce(m.until_us - n.us, 0), s.rules
@@ -61,7 +63,8 @@ select s.id, s.epoch, s.owner = ?2, coalesce(m.until_us, 0) not between n.us + 1
 
 --: RENEW_ALL renew (name text, lease_us bigint, incarnation bigint, kinds kinds, looked_at int[])
 -- Renews the lease, and returns each shard of the kinds looked_at, with how many others run its kind; then shard 0:
--- whether the lease is renewed. All of it is as it was before the renewal.
+-- whether the lease is renewed. All of it is as it was before the renewal. Its commit is synced whatever the role
+-- has: what the role calls "off" is for what may be lost.
 --: postgresql
 with n as materialized (select @now us), r as (update @_member set until_us = n.us + ?2, kinds = ?4 from n
   where name = ?1 and incarnation = ?3 and until_us between n.us + 1 and n.us + 3600000000
@@ -91,8 +94,9 @@ update @_member
     where id = any(?1))) for update skip locked))
 
 --: TAKE take (shard int, epoch bigint, name text)
--- Takes a shard whose owner has none or an ended lease, as noted by OVER. PostgreSQL waits for no row that another
--- transaction has locked. A shard that still has its epoch and was not taken comes back with the epoch 0.
+-- Takes a shard that has no owner, or whose owner's lease is over, as OVER has noted. PostgreSQL waits for no row
+-- that another transaction has locked; a shard that still has its epoch and was not taken comes back there with the
+-- epoch 0.
 --: sqlite
 update @_shard as s
   set epoch = s.epoch + 1, owner = ?3, levels = case when s.owner is null then s.levels end

@@ -7,7 +7,7 @@
  *   A database (hwts_db) gives connections; a connection belongs to one thread at a time.  Both begin an engine's own
  *   structure.  An exchange is a few statements of sql.h in one transaction: it has happened, or has not.
  *
- * Tables: store/sql/tables_postgresql.sql, with a line for each column
+ * Tables: store/sql/tables_postgresql.sql, explained in store/doc/schema.md
  *
  *   An id, and a kind with a group or a key, each say where the row is, by the bucket.  A failed row has a shard below
  *   0: so it leaves every window, and its due time stays readable.

@@ -16,8 +16,8 @@
  *
  * types has a letter for each parameter: int64 i, int32 n, bool b, text t, key k, data d, a list of int32 l.  A capital
  * letter is an array.  PostgreSQL takes it as one; SQLite executes the statement for each element, but J, of int64, is
- * a list in JSON there.  A statement that returns no rows stands for one with its first parameter, if it has changed
- * something.
+ * a list in JSON there.  On SQLite a statement whose text returns no rows stands for one with its first parameter,
+ * which is an array, if it has changed something.
  */
 #ifndef HWTS_SQL_H
 #define HWTS_SQL_H
