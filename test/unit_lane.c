@@ -134,4 +134,23 @@ TEST(two_threads_at_home_in_one_lane_lose_no_cancellation)
 	end();
 }
 
+/* After 2^48 lives: the handle and the word wrap together. */
+TEST(a_generation_wraps_in_the_handle_as_in_the_word)
+{
+	hwt_config config = driven_config(HWT_MS(1), 64);
+	hwt_timer *timer = driven_create(&config, HWT_S(1));
+	hwt_timeout timeout;
+	struct hwt_record *record;
+
+	for (uint64_t life = 0; life < 3; life++) {
+		CHECK_INT(hwt_new_timeout(timer, nothing, NULL, HWT_S(60), &timeout), ==, 0);
+		CHECK_INT(hwt_timeout_state(timeout), ==, HWT_PENDING);
+		CHECK_INT(hwt_cancel(timeout), ==, 0);
+		record = timeout.entry;
+		atomic_store(&record->word, word_make((UINT64_C(1) << 48) - 2 + life, STATE_CANCELLED));
+		driven_pass(timer, fake_now_ns + HWT_MS(1));
+	}
+	driven_destroy(timer);
+}
+
 TEST_MAIN()

@@ -163,7 +163,8 @@ static inline hwt_timeout record_take(struct hwt_record *record, hwt_task *task,
 				      uint64_t flags)
 {
 	/* Relaxed: only its owner changes the word of a free record. */
-	uint64_t generation = word_generation(atomic_load_explicit(&record->word, memory_order_relaxed)) + 1;
+	uint64_t before = word_generation(atomic_load_explicit(&record->word, memory_order_relaxed));
+	uint64_t generation = (before + 1) & (UINT64_MAX >> GENERATION_SHIFT); /* it wraps as in the word */
 
 	record_set_deadline(record, deadline_ns);
 	atomic_store_explicit(&record->task, task, memory_order_release); /* [look] */
