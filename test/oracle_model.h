@@ -114,7 +114,7 @@ static inline int64_t model_tick_of(const struct model *model, int64_t deadline_
 /* The last tick that has come. */
 static inline int64_t model_tick_at(const struct model *model, int64_t now_ns)
 {
-	int128 distance = (int128)now_ns - model->start_ns;
+	int128 distance = (int128)now_ns - (now_ns == INT64_MAX) - model->start_ns; /* INT64_MAX never comes */
 
 	return distance < 0 ? -1 : (int64_t)(distance / model->tick_ns);
 }

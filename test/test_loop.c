@@ -48,6 +48,27 @@ TEST(a_worker_or_a_clock_of_ones_own_has_no_descriptor)
 	CHECK(fd == 17 && next_ns == 17);
 }
 
+/* Also on a grid that has a tick there. */
+TEST(the_last_time_never_comes)
+{
+	hwt_config config = HWT_CONFIG_INIT;
+	struct run run = { .not_before_ns = 0 };
+	hwt_timer *timer = NULL;
+	int64_t next_ns = 17;
+
+	config.flags = HWT_CALLER_DRIVEN | HWT_VIRTUAL_CLOCK;
+	config.tick_duration_ns = INT64_C(49) * 73 * 127 * 337;
+	CHECK_INT(INT64_MAX % config.tick_duration_ns, ==, 0);
+	REQUIRE(hwt_timer_create(&timer, &config) == 0);
+	CHECK_RC(hwt_timer_advance(timer, 0, NULL), 0);
+	CHECK_RC(hwt_new_timeout_at(timer, run_task, &run, INT64_MAX, NULL), 0);
+	CHECK_RC(hwt_new_timeout_at(timer, run_task, &run, HWT_S(1), NULL), 0);
+	CHECK_RC(hwt_timer_advance(timer, INT64_MAX, &next_ns), 0);
+	CHECK_INT(run.ran, ==, 1);
+	CHECK_INT(next_ns, ==, INT64_MAX);
+	CHECK_RC(hwt_timer_destroy(timer), 0);
+}
+
 /* The first time is refused if it is none of the clock; one that is old makes no clock of its own. */
 TEST(the_clock_of_a_loop_is_the_systems)
 {
@@ -58,6 +79,9 @@ TEST(the_clock_of_a_loop_is_the_systems)
 	int fd = -1;
 
 	NEEDS_LINUX();
+	for (unsigned i = 0; i < 3; i++)
+		CHECK_RC(hwt_timer_advance(timer, bad_ns[i], &next_ns), EINVAL);
+	CHECK_RC(hwt_timer_start(timer), 0); /* as the first timeout does */
 	for (unsigned i = 0; i < 3; i++)
 		CHECK_RC(hwt_timer_advance(timer, bad_ns[i], &next_ns), EINVAL);
 	CHECK_INT(next_ns, ==, 17);

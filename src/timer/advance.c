@@ -183,6 +183,18 @@ static inline bool is_quiet(hwt_timer *timer, int64_t now_ns)
 	return hwt_lanes_can_wait(&timer->lanes, quiet->due_ns, timer->worker.traffic.transferred >= BUSY_TICK);
 }
 
+/*
+ * Returns true for a time that is none of the clock.  A first one of 0 or less, on the system's clock, at which nothing
+ * would ever run, is of a caller that means a virtual clock; also where a timeout has started the timer before.
+ */
+static bool refuses(const hwt_timer *timer, int state, int64_t now_ns)
+{
+	if (timer_is_virtual(timer))
+		return now_ns < 0;
+	return now_ns <= 0 && counts_get(&timer->worker.counts.wakeups) == 0 &&
+	       (state == TIMER_INIT || state == TIMER_DRIVEN);
+}
+
 /* Why an advance may not begin.  The caller has the word. */
 static int begin(hwt_timer *timer, int64_t now_ns)
 {
@@ -190,8 +202,7 @@ static int begin(hwt_timer *timer, int64_t now_ns)
 
 	pthread_mutex_lock(&timer->monitor.mutex);
 	state = atomic_load_explicit(&timer->state, memory_order_relaxed); /* relaxed: under the mutex */
-	/* On the system's clock nothing would ever run: the caller means a virtual clock, which begins at 0. */
-	if (timer_is_virtual(timer) ? now_ns < 0 : state == TIMER_INIT && now_ns <= 0)
+	if (refuses(timer, state, now_ns))
 		rc = EINVAL;
 	else if (state == TIMER_INIT)
 		hwt_timer_start_driven(timer);
