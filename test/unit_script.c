@@ -83,6 +83,13 @@ TEST(a_task_that_re_arms_itself_for_the_past_runs_once_in_an_advance)
 	     "ran b 1; advance 101 = never; ran a 1");
 }
 
+/* Wherever it runs, and whenever. */
+TEST(a_task_in_a_pool_may_not_drive_its_timer)
+{
+	play("parked; at a 1; in a 1 { advance 5 = EBUSY; next = EBUSY; trim = EBUSY }; advance 1; work 1; ran a 1;"
+	     "advance 5 = never; next = never");
+}
+
 /* The reader loses its processor between the ends and the begins. */
 TEST(counts_are_of_one_moment_though_others_come_and_go_meanwhile)
 {

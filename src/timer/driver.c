@@ -10,6 +10,9 @@ int hwt_driver_take(hwt_timer *timer, int as)
 {
 	int was = DRIVER_FREE;
 
+	/* A task of an executor runs beside the advance that handed it over: as any task it finds that in progress. */
+	if (unlikely(timer->tasks.count > 0) && current_task_is_in_timer(timer))
+		return DRIVER_BUSY;
 	/* Acquire: [driver].  On failure relaxed: the caller tries again under the mutex, or gives up. */
 	atomic_compare_exchange_strong_explicit(&timer->driver, &was, as, memory_order_acquire, memory_order_relaxed);
 	return was;
