@@ -28,7 +28,6 @@ static const struct difference {
 } differences[] = {
 	{ HWTS_SQL_PUT, true, 1, "SQLite has no returning for it: the time was known before, and no row was there" },
 	{ HWTS_SQL_PUT_KEYED, true, 1, "as PUT" },
-	{ HWTS_SQL_RENEW_ALL, true, 6, "SQLite has RENEW and SHARDS in its place, and MEMBERS counts" },
 	{ HWTS_SQL_TAKE, true, 4, "PostgreSQL also returns a shard that it has passed by, with the epoch 0" },
 	{ HWTS_SQL_SNAPSHOT, false, 0, "numbers of transactions are a server's own" },
 };
@@ -36,7 +35,7 @@ static const struct difference {
 /* What runs in the place of a statement of which SQLite has none. */
 static enum hwts_sql on_sqlite_as(enum hwts_sql sql)
 {
-	return sql == HWTS_SQL_RENEW_ALL ? HWTS_SQL_RENEW : sql == HWTS_SQL_BEGIN_UNLOCKED ? HWTS_SQL_BEGIN : sql;
+	return sql == HWTS_SQL_BEGIN_UNLOCKED ? HWTS_SQL_BEGIN : sql;
 }
 
 /* No kind is removed in the simulation. */
@@ -45,7 +44,7 @@ static bool simulation_has(enum hwts_sql sql)
 	return sql != HWTS_SQL_KINDS && sql != HWTS_SQL_KIND_REMOVE && sql != HWTS_SQL_KIND_RULES;
 }
 
-/* Those that only SQLite has belong to RENEW_ALL and to puts. */
+/* Those that only SQLite has belong to puts. */
 static bool is_on(const struct side *side, enum hwts_sql sql)
 {
 	const struct hwts_statement *as = &hwts_statements[on_sqlite_as(sql)];
@@ -80,14 +79,13 @@ struct result {
 static int collect(void *ctx, const struct hwts_value *row)
 {
 	struct result *result = ctx;
-	bool is_lease = result->sql == HWTS_SQL_RENEW_ALL && row[0].number == 0; /* behind the shards */
 	unsigned columns = compared_columns(result->sql);
 	static char line[1 << 16];
 	size_t at = 0;
 
 	if (result->sql == HWTS_SQL_SNAPSHOT)
 		hwts_cut(result->side->snapshot, sizeof(result->side->snapshot), row->bytes, row->len);
-	if (with_sqlite && (is_lease || (result->sql == HWTS_SQL_TAKE && row[1].number == 0))) /* shard not taken */
+	if (with_sqlite && result->sql == HWTS_SQL_TAKE && row[1].number == 0) /* shard not taken */
 		return 0;
 	for (unsigned i = 0; i < columns; i++) {
 		if (row[i].bytes || (result->sql == HWTS_SQL_GET && i == 14)) /* SQLite has no data for empty data */
@@ -126,25 +124,17 @@ static void add_clock(struct hwts_step *step, int64_t now_us)
 
 static int run_on_sqlite(struct result *result, const struct move *move, struct hwts_step *step)
 {
-	struct hwts_step shards = {
-		.sql = HWTS_SQL_SHARDS, .args = { step->args[4], step->args[0] }, .each = collect, .ctx = result
-	};
 	bool has_row = false;
-	int rc = 0;
+	int rc;
 
 	if (is_put(step->sql))
 		add_clock(step, move->now_us);
-	if (step->sql == HWTS_SQL_RENEW_ALL) { /* answers as it was before it renews */
-		step->each = NULL;
-		rc = run_on_database(result->side, move->conn, &shards, move->stays_open);
-	}
 	if (step->sql == HWTS_SQL_CLOSE) {
 		step->each = hwts_note_row;
 		step->ctx = &has_row;
 	}
 	step->sql = on_sqlite_as(step->sql);
-	if (rc == 0)
-		rc = run_on_database(result->side, move->conn, step, move->stays_open);
+	rc = run_on_database(result->side, move->conn, step, move->stays_open);
 	if (step->sql != HWTS_SQL_CLOSE || rc != 0)
 		return rc;
 	if (has_row) {
@@ -441,10 +431,10 @@ static bool is_silent(enum hwts_sql sql)
 		sql == HWTS_SQL_SHARE || sql == HWTS_SQL_RULES_LOCK || sql == HWTS_SQL_RULES_TELL);
 }
 
-/* SQLite alone has these: what RENEW_ALL does, and for puts whether the holder of a shard is another process. */
+/* SQLite alone has it: for puts, whether the holder of a shard is another process. */
 static bool is_of_one(enum hwts_sql sql)
 {
-	return sql == HWTS_SQL_RENEW || sql == HWTS_SQL_MEMBERS || sql == HWTS_SQL_SHARDS || sql == HWTS_SQL_OTHERS;
+	return sql == HWTS_SQL_OTHERS;
 }
 
 /* Those that do nothing unless a kind is removed that has rules, or rows: store_kinds.c makes such. */
@@ -457,7 +447,7 @@ static bool needs_removal(enum hwts_sql sql)
 static bool has_always(enum hwts_sql sql)
 {
 	return sql == HWTS_SQL_CLOCK || sql == HWTS_SQL_SNAPSHOT || sql == HWTS_SQL_STORE ||
-	       sql == HWTS_SQL_RENEW_ALL || sql == HWTS_SQL_PUT_REPLACE;
+	       sql == HWTS_SQL_MEMBERS || sql == HWTS_SQL_PUT_REPLACE;
 }
 
 static void compare_sides(struct side *sides, unsigned conns)

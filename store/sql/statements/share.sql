@@ -38,7 +38,9 @@ insert into @_hint (id, due_us, shard, len, at_us) values (0, 0, -1, 0, @now)
 select pg_notify('@newsmembers', '')
 
 --: RENEW renew (name text, lease_us bigint, incarnation bigint, kinds kinds)
--- Renews the lease. On SQLite this, MEMBERS, SHARDS and CLOCK are a renewal; on PostgreSQL RENEW_ALL is.
+-- Renews the lease; with CLOCK, MEMBERS and SHARDS. PostgreSQL commits it before those are read: a process that stands
+-- still as it is told of the shards must not hold the lock of its own row, in which others note that its lease is
+-- over. The commit is synced whatever the role has: what the role calls "off" is for what may be lost.
 --: sqlite
 with n as materialized (select @boot us)
 update @_member
@@ -46,11 +48,24 @@ update @_member
   from n
   where name = ?1 and incarnation = ?3 and until_us between n.us + 1 and n.us + 3600000000
   returning 1
+--: postgresql
+with n as materialized (select @now us)
+update @_member
+  set until_us = n.us + ?2, kinds = ?4
+  from n
+  where name = ?1 and incarnation = ?3 and until_us between n.us + 1 and n.us + 3600000000
+  returning set_config('synchronous_commit', case when current_setting('hwt_store.synced') in ('off', 'local')
+    then 'on' else current_setting('hwt_store.synced') end, true) is not null
 
 --: MEMBERS members (kinds int[])
 -- How many living processes run each kind.
 --: sqlite
 select ?1, count(*) from @_member where instr(kinds, ',' || ?1 || ',') > 0 and until_us {LIVE}
+--: postgresql
+with n as materialized (select @now us)
+select k.id, l.n
+  from n, unnest(?1) k(id), lateral (select count(*) n from @_member l
+    where k.id = any(l.kinds) and l.until_us between n.us + 1 and n.us + 3600000000) l
 
 --: SHARDS shards (kinds int[], own_name text)
 -- The shards of these kinds: whether each is this process's, whether it is free, and how long its owner's lease
@@ -60,24 +75,12 @@ select s.id, s.epoch, s.owner = ?2, coalesce(m.until_us, 0) not between n.us + 1
   coalesce(m.until_us - n.us, 0), s.rules
   from (select @boot us) n cross join @_shard s left join @_member m on m.name = s.owner
   where s.kind = ?1
-
---: RENEW_ALL renew (name text, lease_us bigint, incarnation bigint, kinds kinds, looked_at int[])
--- Renews the lease, and returns each shard of the kinds looked_at, with how many others run its kind; then shard 0:
--- whether the lease is renewed. All of it is as it was before the renewal. Its commit is synced whatever the role
--- has: what the role calls "off" is for what may be lost.
 --: postgresql
-with n as materialized (select @now us), r as (update @_member set until_us = n.us + ?2, kinds = ?4 from n
-  where name = ?1 and incarnation = ?3 and until_us between n.us + 1 and n.us + 3600000000
-  returning set_config('synchronous_commit', case when current_setting('hwt_store.synced') in ('off',
-  'local') then 'on' else current_setting('hwt_store.synced') end, true))
-select s.*, l.n
-  from n, unnest(?5) k(id), lateral (select count(*) n from @_member l
-    where k.id = any(l.kinds) and l.name <> ?1 and l.until_us between n.us + 1 and n.us + 3600000000) l,
-    lateral (select s.id, s.epoch, s.owner = ?1, coalesce(o.until_us,
-    0) not between n.us + 1 and n.us + 3600000000, coalesce(o.until_us - n.us, 0), s.rules from @_shard s
-    left join @_member o on o.name = s.owner where s.kind = k.id offset 0) s
-union all
-select 0, 0, exists (select 1 from r), false, 0, 0, 0
+with n as materialized (select @now us)
+select s.*
+  from n, unnest(?1) k(id), lateral (select s.id, s.epoch, s.owner = ?2,
+    coalesce(m.until_us, 0) not between n.us + 1 and n.us + 3600000000, coalesce(m.until_us - n.us, 0), s.rules
+    from @_shard s left join @_member m on m.name = s.owner where s.kind = k.id offset 0) s
 
 --: OVER take (shards int[])
 -- The first statement of a take notes that the leases of the owners are over. Without that note a renewal that has

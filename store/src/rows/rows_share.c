@@ -102,67 +102,30 @@ static int by_shard(const void *left, const void *right)
 	return (a->shard > b->shard) - (a->shard < b->shard);
 }
 
-/* SQLite. */
-static int renew_in_steps(struct hwts_conn *conn, struct hwts_renewal *renewal)
+int hwts_rows_renew(struct hwts_conn *conn, struct hwts_renewal *renewal)
 {
 	const struct hwts_db *db = conn->db;
 	struct hwts_step steps[] = {
-		HWTS_ASK(RENEW, hwts_note_row, &renewal->renewed, HWTS_TEXT(hwts_me(db)), HWTS_NUMBER(db->lease_us),
-			 HWTS_NUMBER(db->incarnation),
-			 HWTS_BYTES(renewal->kinds, renewal->absent ? 0 : renewal->kind_count)),
+		{ HWTS_SQL_RENEW,
+		  { HWTS_TEXT(hwts_me(db)), HWTS_NUMBER(db->lease_us), HWTS_NUMBER(db->incarnation),
+		    HWTS_BYTES(renewal->kinds, renewal->absent ? 0 : renewal->kind_count) },
+		  .each = hwts_note_row,
+		  .ctx = &renewal->renewed,
+		  .commits = true },
+		{ HWTS_SQL_CLOCK, .each = see_clock, .ctx = renewal, .commits = true },
 		HWTS_ASK(MEMBERS, see_members, renewal, HWTS_BYTES(renewal->kinds, renewal->kind_count)),
 		HWTS_ASK(SHARDS, see_shard, renewal, HWTS_BYTES(renewal->kinds, renewal->kind_count),
 			 HWTS_TEXT(hwts_me(db))),
-		{ .sql = HWTS_SQL_CLOCK, .each = see_clock, .ctx = renewal },
 	};
-
-	return hwts_run(conn, steps, HWTS_COUNT(steps), 0);
-}
-
-/* A shard, or what stands behind the last one. */
-static int see_renewed(void *ctx, const struct hwts_value *row)
-{
-	struct hwts_renewal *renewal = ctx;
-
-	renewal->renewed = row[0].number == 0 && row[2].number == 1;
-	if (row[0].number == 0)
-		return 0;
-	(void)see_members(renewal,
-			  (const struct hwts_value[]){ HWTS_NUMBER(row[0].number / HWTS_SHARDS_MAX), row[6] });
-	return see_shard(renewal, row);
-}
-
-/* PostgreSQL. */
-static int renew_at_once(struct hwts_conn *conn, struct hwts_renewal *renewal)
-{
-	const struct hwts_db *db = conn->db;
-	struct hwts_step steps[] = {
-		{ HWTS_SQL_RENEW_ALL,
-		  { HWTS_TEXT(hwts_me(db)), HWTS_NUMBER(db->lease_us), HWTS_NUMBER(db->incarnation),
-		    HWTS_BYTES(renewal->kinds, renewal->absent ? 0 : renewal->kind_count),
-		    HWTS_BYTES(renewal->kinds, renewal->kind_count) },
-		  .each = see_renewed,
-		  .ctx = renewal,
-		  .commits = true },
-		{ HWTS_SQL_CLOCK, .each = see_clock, .ctx = renewal, .commits = true },
-	};
-	int rc = hwts_run(conn, steps, HWTS_COUNT(steps), 0);
-
-	for (size_t i = 0; i < renewal->kind_count; i++)
-		renewal->members[i] += renewal->renewed && !renewal->absent; /* it does not count itself */
-	renewal->reply_ns = conn->committed_ns;
-	return rc;
-}
-
-int hwts_rows_renew(struct hwts_conn *conn, struct hwts_renewal *renewal)
-{
 	int rc;
 
 	renewal->shard_count = 0;
 	renewal->renewed = false;
 	memset(renewal->members, 0, renewal->kind_count * sizeof(*renewal->members));
 	renewal->sent_ns = hwt_now();
-	rc = conn->db->engine->locks_rows ? renew_at_once(conn, renewal) : renew_in_steps(conn, renewal);
+	rc = hwts_run(conn, steps, HWTS_COUNT(steps), 0);
+	if (db->engine->locks_rows)
+		renewal->reply_ns = conn->committed_ns;
 	if (renewal->shard_count > 0)
 		qsort(renewal->shards, renewal->shard_count, sizeof(*renewal->shards), by_shard);
 	return rc;

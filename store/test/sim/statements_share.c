@@ -290,15 +290,16 @@ static bool handles(const struct version *member, int64_t kind)
 	return false;
 }
 
-/* Those of a kind that live, without the one that asks. */
-static int64_t others(struct act *act, int64_t kind)
+static int members(struct act *act)
 {
-	int64_t count = 0;
+	for (size_t i = 0; i < COUNT_ARG(0); i++) {
+		int64_t count = 0;
 
-	EACH_SEEN (act, MEMBER, is)
-		count += sim_is_live(act, is->n[MEMBER_UNTIL]) && handles(is, kind) &&
-			 !sim_is_text(is->s[MEMBER_NAME], TEXT_ARG(0));
-	return count;
+		EACH_SEEN (act, MEMBER, is)
+			count += sim_is_live(act, is->n[MEMBER_UNTIL]) && handles(is, ITEM_ARG(0, i));
+		SIM_EMIT(act, ITEM_ARG(0, i), count);
+	}
+	return 0;
 }
 
 static const struct version *owner_of(struct act *act, const struct version *shard)
@@ -313,17 +314,18 @@ static void emit_shard(struct act *act, const struct version *shard)
 {
 	const struct version *owner = owner_of(act, shard);
 
-	SIM_EMIT(act, shard->n[SHARD_ID], shard->n[SHARD_EPOCH], sim_is_text(shard->s[SHARD_OWNER], TEXT_ARG(0)),
+	SIM_EMIT(act, shard->n[SHARD_ID], shard->n[SHARD_EPOCH], sim_is_text(shard->s[SHARD_OWNER], TEXT_ARG(1)),
 		 !owner || !sim_is_live(act, owner->n[MEMBER_UNTIL]), owner ? owner->n[MEMBER_UNTIL] - act->now_us : 0,
-		 shard->n[SHARD_RULES], others(act, shard->n[SHARD_KIND]));
+		 shard->n[SHARD_RULES]);
 }
 
-static void emit_shards(struct act *act)
+static int shards(struct act *act)
 {
-	for (size_t i = 0; i < COUNT_ARG(4); i++)
+	for (size_t i = 0; i < COUNT_ARG(0); i++)
 		EACH_SEEN (act, SHARD, is)
-			if (is->n[SHARD_KIND] == ITEM_ARG(4, i))
+			if (is->n[SHARD_KIND] == ITEM_ARG(0, i))
 				emit_shard(act, is);
+	return 0;
 }
 
 static bool may_renew(struct act *act, const struct version *member)
@@ -331,21 +333,19 @@ static bool may_renew(struct act *act, const struct version *member)
 	return member->n[MEMBER_INCARNATION] == NUMBER_ARG(2) && sim_is_live(act, member->n[MEMBER_UNTIL]);
 }
 
-static int renew_all(struct act *act)
+static int renew(struct act *act)
 {
 	struct row *row;
-	int rc;
+	int rc = claim_member(act, may_renew, &row);
 
 	act->tx->synced = true;
-	emit_shards(act); /* as they are before it waits for a lock */
-	rc = claim_member(act, may_renew, &row);
 	if (row) {
 		struct version *member = sim_change(act, row);
 
 		member->n[MEMBER_UNTIL] = act->now_us + NUMBER_ARG(1);
 		sim_set_text(member, MEMBER_KINDS, TEXT_ARG(3)->bytes, TEXT_ARG(3)->len * sizeof(int64_t));
+		SIM_EMIT(act, 1);
 	}
-	SIM_EMIT(act, 0, 0, row != NULL, 0, 0, 0, 0);
 	return rc;
 }
 
@@ -475,7 +475,9 @@ sim_statement *const sim_share_statements[HWTS_SQLS] = {
 	[HWTS_SQL_LEAVE] = leave,
 	[HWTS_SQL_BURY] = bury,
 	[HWTS_SQL_CALL] = call,
-	[HWTS_SQL_RENEW_ALL] = renew_all,
+	[HWTS_SQL_RENEW] = renew,
+	[HWTS_SQL_MEMBERS] = members,
+	[HWTS_SQL_SHARDS] = shards,
 	[HWTS_SQL_CLOCK] = clock_now,
 	[HWTS_SQL_OVER] = over,
 	[HWTS_SQL_TAKE] = take,
