@@ -118,6 +118,62 @@ static int count_begins(struct hwts_conn *conn, const struct hwts_step *steps, s
 	return plain->run(conn, steps, n, flags);
 }
 
+/* What stands behind a commit does not come back. */
+static int lose_what_is_behind(struct hwts_conn *conn, const struct hwts_step *steps, size_t n, unsigned flags)
+{
+	return plain->run(conn, steps, steps[n - 1].after ? n - 1 : n, flags);
+}
+
+/* Nor is it read by itself: as if a page of the data were damaged. */
+static int refuse_to_read(struct hwts_conn *conn, const struct hwts_step *steps, size_t n, unsigned flags)
+{
+	if (steps[0].sql != HWTS_SQL_BEGUN)
+		return lose_what_is_behind(conn, steps, n, flags);
+	conn->refused = true;
+	return hwts_fail(EIO, "refused here");
+}
+
+static int begin_by(int (*run)(struct hwts_conn *, const struct hwts_step *, size_t, unsigned), struct hwts_want *want)
+{
+	struct hwts_engine front = *fence.store->db->engine;
+	int rc;
+
+	plain = fence.store->db->engine;
+	front.run = run;
+	fence.store->db->engine = &front;
+	*want = (struct hwts_want){ .id = fence.id, .epoch = EPOCH, .shard = hwts_shard_of(&fence.kind, fence.id) };
+	rc = hwts_rows_begin(fence.conn, want, 1, false, false);
+	fence.store->db->engine = plain;
+	return rc;
+}
+
+TEST(what_was_begun_and_not_read_is_read_again)
+{
+	NEEDS_POSTGRES(); /* SQLite reads before it commits */
+	struct hwts_want want;
+
+	set_up();
+	CHECK_INT(begin_by(lose_what_is_behind, &want), ==, 0);
+	CHECK(want.row && want.row->attempt == 1);
+	free(want.row);
+	tear_down();
+}
+
+TEST(what_was_begun_and_cannot_be_read_is_pending_again)
+{
+	NEEDS_POSTGRES(); /* SQLite reads before it commits */
+	struct hwts_want want;
+
+	set_up();
+	CHECK_INT(begin_by(refuse_to_read, &want), ==, EIO);
+	CHECK(fence.conn->refused && strstr(hwts_fail_text(), "refused here"));
+	CHECK_INT(state(), ==, HWT_STORE_PENDING);
+	want = begin(EPOCH);
+	CHECK(want.row && want.row->attempt == 1);
+	free(want.row);
+	tear_down();
+}
+
 /* Two rows of different shards, the second of which has another epoch. */
 static void begin_two(int64_t id, int64_t epoch)
 {

@@ -106,8 +106,7 @@ next_due_us = null, next_base_us = null, next_period_us = null, next_priority = 
 and coalesce(t.shard, 0) = any(array(select s.id from s)) and t.due_us + 0 <= n.us
   and ((t.state = 1 and t.attempt < ?7) or (t.state = 2 and {UNMARKED} and t.epoch >= ?5 and t.epoch < ?6
   and (t.epoch = ?3 or (t.attempt < ?7 and t.attempt < ?8))))
-  returning t.id, t.due_us, t.base_us, t.period_us, t.attempt, t.key, t.data, n.us, t.grp, t.schedule, t.zone,
-    t.grace_us, t.spread_us
+  returning t.id
 
 --: fragment BEGIN_SET
 update @_timeout t

@@ -19,7 +19,7 @@ update @_timeout
     and epoch >= ?5 and epoch < ?6 and (epoch = ?3 or (attempt < ?7 and attempt < ?8))))
     and +shard in (select s.id from json_each(?2) j cross join @_shard s on s.id = j.value
     where s.epoch = ?3 and s.owner = ?4 and s.rules = ?9)
-  returning id, due_us, base_us, period_us, attempt, key, data, @now, grp, schedule, zone, grace_us, spread_us
+  returning id
 --: postgresql
 with s as materialized (select x.id from @_shard x
   where x.id = any(?2) and x.epoch = ?3 and x.owner = ?4 and x.rules = ?9 order by x.id
@@ -35,6 +35,20 @@ with s as materialized (select x.id from @_shard x
   for share skip locked), n as materialized (select @now us) {BEGIN_SET}
   where t.id = any(array(select u.id from @_timeout u where u.id = any(?1)
     for update skip locked)) {BEGIN_WHERE}
+
+--: BEGUN begin (ids ids)
+-- What the rows say of which a begin has answered the ids. On PostgreSQL it comes behind the commit of the begin.
+select t.id, t.due_us, t.base_us, t.period_us, t.attempt, t.key, t.data, @now, t.grp, t.schedule, t.zone, t.grace_us,
+  t.spread_us, t.epoch
+  from @_timeout t
+  where t.id {IN_LIST} and t.state = 2
+
+--: BEGIN_UNDO begin (ids bigint[], epoch bigint)
+-- Rows that were begun and cannot be read are pending again: nobody has started them.
+--: postgresql
+update @_timeout
+  set state = 1, epoch = 0, attempt = attempt - 1
+  where id = any(?1) and state = 2 and epoch = ?2 and {UNMARKED}
 
 --: PENDING pending (ids ids)
 -- Why a row was not begun.

@@ -243,6 +243,7 @@ static int exchange(struct pg_conn *conn, struct pg_step *steps, size_t n)
 		return synced ? ECONNRESET : rc == ECONNRESET ? ENOTCONN : rc;
 	}
 	rc = flush(conn, until_ns);
+	HWTS_POINT("sent");
 	for (size_t i = 0; i < n && rc == 0; i++) {
 		rc = receive_step(conn, &steps[i], until_ns);
 		if (rc == 0 && (steps[i].sync || i + 1 == n))

@@ -187,7 +187,8 @@ struct hwts_want {
 	unsigned max_attempts; /* 0: any */
 	bool last;             /* even if this is its last attempt */
 	bool beyond;           /* its group has more than may run: only if it runs under this epoch */
-	struct hwts_row *row;  /* begun; NULL: not */
+	bool begun;            /* as the begin has answered; what the row says comes after that */
+	struct hwts_row *row;  /* begun, and read; NULL: not */
 	int64_t due_us;        /* not begun: pending and due then; HWTS_NEVER: there is nothing to begin */
 	int64_t now_us;        /* and the database's clock */
 	int64_t rules;         /* of the shard, as this process has read them */

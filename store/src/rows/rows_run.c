@@ -5,6 +5,9 @@
  * A begin locks the row of each shard FOR SHARE, in their order: a take updates it, so no begin of an old epoch commits
  * after the take.  On SQLite both are in the one write transaction.  The rows of all shards under one epoch are begun
  * by one statement.
+ *
+ * A begin answers with ids alone.  A server that sends more than fits on the way waits for its client, perhaps one that
+ * stands still, and meanwhile holds the locks of the transaction.  So what the rows say is read behind the commit.
  */
 #include "rows/rows.h"
 
@@ -43,6 +46,7 @@ static int by_id(const void *left, const void *right)
 	return (a->id > b->id) - (a->id < b->id);
 }
 
+/* Of one of the groups. */
 static struct hwts_want *want_of(const struct group *group, int64_t id)
 {
 	struct hwts_want key = { .id = id }, *at = &key,
@@ -92,14 +96,8 @@ static int begun(void *ctx, const struct hwts_value *row)
 {
 	struct hwts_want *want = want_of(ctx, row[0].number);
 
-	if (!want || want->row)
-		return 0;
-	want->row = row_of(row);
-	if (!want->row)
-		return ENOMEM;
-	want->row->id = want->id;
-	want->row->shard = want->shard;
-	want->row->epoch = want->epoch;
+	if (want)
+		want->begun = true;
 	return 0;
 }
 
@@ -130,10 +128,29 @@ struct begin {
 	struct hwts_want **wants; /* in groups */
 	int64_t *ids, *shards;    /* of wants; each shard once in each group */
 	struct group *groups;
-	struct hwts_step *steps; /* locks, and a group each */
+	struct hwts_step *steps; /* locks, a group each, and what the rows say */
 	size_t n, group_count, shard_count;
 	bool synced, again;
 };
+
+/* Of a row that runs.  Fenced: by now another process may have begun it under a higher epoch. */
+static int read_begun(void *ctx, const struct hwts_value *row)
+{
+	const struct begin *begin = ctx;
+	struct hwts_want *want = NULL;
+
+	for (size_t i = 0; i < begin->group_count && !want; i++)
+		want = want_of(&begin->groups[i], row[0].number);
+	if (!want || !want->begun || want->row || row[13].number != want->epoch)
+		return 0;
+	want->row = row_of(row);
+	if (!want->row)
+		return ENOMEM;
+	want->row->id = want->id;
+	want->row->shard = want->shard;
+	want->row->epoch = want->epoch;
+	return 0;
+}
 
 static void add_shard(struct begin *begin, size_t from, int32_t shard)
 {
@@ -174,6 +191,44 @@ static void group_wants(struct begin *begin, const char *me)
 		};
 	}
 	begin->steps[0] = (struct hwts_step)HWTS_DO(SHARE, HWTS_BYTES(begin->shards, begin->shard_count));
+	begin->steps[begin->group_count + 1] = (struct hwts_step)HWTS_ASK(BEGUN, read_begun, begin,
+									  HWTS_BYTES(begin->ids, begin->n));
+	begin->steps[begin->group_count + 1].after = true;
+}
+
+/* What cannot be read is pending again, as if it had not been begun. */
+static int undo(struct hwts_conn *conn, struct begin *begin, unsigned flags)
+{
+	char text[256];
+	int rc;
+
+	hwts_cut(text, sizeof(text), hwts_fail_text(), strlen(hwts_fail_text()));
+	for (size_t i = 1; i <= begin->group_count; i++) {
+		const struct hwts_value *args = begin->steps[i].args;
+
+		begin->steps[i] = (struct hwts_step)HWTS_DO(BEGIN_UNDO, args[0], args[2]);
+	}
+	rc = hwts_run(conn, begin->steps + 1, begin->group_count, flags);
+	conn->refused = rc == 0;
+	return rc ? rc : hwts_fail(EIO, "%s", text);
+}
+
+/* The begin is committed.  It is repeated if it is not known what its rows say. */
+static int read_again(struct hwts_conn *conn, struct begin *begin, unsigned flags)
+{
+	struct hwts_step *step = &begin->steps[begin->group_count + 1];
+	bool all = true;
+	int rc;
+
+	for (size_t i = 0; i < begin->n; i++)
+		all &= !begin->wants[i]->begun || begin->wants[i]->row;
+	if (all)
+		return 0;
+	step->after = false;
+	rc = hwts_run(conn, step, 1, HWTS_READS);
+	if (rc != 0 && conn->refused)
+		rc = undo(conn, begin, flags);
+	return rc == 0 || conn->refused ? rc : ECONNRESET;
 }
 
 /* Which of the rows that were not begun are pending, and when they are due. */
@@ -210,7 +265,7 @@ static int begin_all(struct hwts_conn *conn, struct begin *begin)
 	for (size_t i = 1; conn->skips > 0 && i <= begin->group_count; i++)
 		begin->steps[i].sql = HWTS_SQL_BEGIN_UNLOCKED;
 	locks = locks_rows && begin->group_count > 1 && conn->skips == 0;
-	rc = hwts_run(conn, begin->steps + !locks, begin->group_count + locks, flags);
+	rc = hwts_run(conn, begin->steps + !locks, begin->group_count + locks + 1, flags);
 	if (!locks_rows) { /* nobody is held up if the transaction takes a moment longer */
 		if (rc == 0)
 			rc = read_pending(conn, begin, HWTS_OPEN);
@@ -221,6 +276,8 @@ static int begin_all(struct hwts_conn *conn, struct begin *begin)
 		conn->skips = HWTS_SKIPS;
 		return begin_all(conn, begin);
 	}
+	if (rc == 0)
+		rc = read_again(conn, begin, flags);
 	if (rc == 0 && read_pending(conn, begin, HWTS_READS) != 0)
 		rc = ECONNRESET; /* the begin is committed, and its rows are not handed out */
 	if (rc == 0 && conn->skips > 0)
@@ -240,13 +297,14 @@ int hwts_rows_begin(struct hwts_conn *conn, struct hwts_want *wants, size_t n, b
 			       .again = again };
 	size_t room = 0;
 	bool done = begin.wants && begin.ids && begin.shards && begin.groups &&
-		    hwts_grow(&begin.steps, &room, n + 1, sizeof(*begin.steps));
+		    hwts_grow(&begin.steps, &room, n + 2, sizeof(*begin.steps));
 	int rc = done ? 0 : ENOMEM;
 
 	for (size_t i = 0; i < n; i++) {
 		wants[i].row = NULL;
 		wants[i].due_us = HWTS_NEVER;
-		wants[i].stale = wants[i].lost = wants[i].dead = wants[i].locked = wants[i].inherited = false;
+		wants[i].begun = wants[i].inherited = false;
+		wants[i].stale = wants[i].lost = wants[i].dead = wants[i].locked = false;
 		wants[i].mark = HWTS_UNMARKED;
 		if (rc == 0)
 			begin.wants[i] = &wants[i];

@@ -63,7 +63,7 @@ struct hwts_step {
 	hwts_each *each; /* or NULL: called for each row; if the run fails, perhaps for some */
 	void *ctx;
 	bool commits; /* PostgreSQL: the transaction ends with this step */
-	bool after;   /* of news: PostgreSQL executes it after the commit, and nobody minds if it fails */
+	bool after;   /* PostgreSQL executes it after the commit, and nobody minds if it fails */
 };
 
 /* clang-format off */

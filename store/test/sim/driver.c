@@ -280,18 +280,6 @@ static int end_one(struct tx **tx, int rc)
 	return rc == 0 && starts != sim_server.starts ? ECONNRESET : rc;
 }
 
-/* Behind a commit, in a transaction of its own: whether it succeeds nobody asks. */
-static int execute_after(const struct hwts_step *step, int64_t patience_ns, struct output *output, int64_t *took_ns)
-{
-	unsigned starts = sim_server.starts;
-	struct tx *tx = sim_begin_tx(patience_ns);
-	int rc = sim_execute(tx, step, output, took_ns);
-
-	if (starts != sim_server.starts)
-		return ECONNRESET;
-	return end_one(&tx, rc) == ECONNRESET ? ECONNRESET : 0;
-}
-
 static int execute_inside(struct tx *tx, const struct hwts_step *steps, size_t n, struct output *output)
 {
 	unsigned starts = sim_server.starts;
@@ -362,6 +350,21 @@ static int wait_for_client(struct sim_conn *client, struct tx *tx, size_t bytes,
 	return ECONNRESET;
 }
 
+/* Behind a commit, in a transaction of its own: whether it succeeds nobody asks. */
+static int execute_after(struct sim_conn *client, const struct hwts_step *step, int64_t patience_ns,
+			 struct output *output, int64_t *took_ns)
+{
+	unsigned starts = sim_server.starts;
+	struct tx *tx = sim_begin_tx(patience_ns);
+	int rc = sim_execute(tx, step, output, took_ns);
+
+	if (starts == sim_server.starts && rc == 0)
+		rc = wait_for_client(client, tx, output->bytes, WRITES);
+	if (starts != sim_server.starts)
+		return ECONNRESET;
+	return end_one(&tx, rc) == ECONNRESET ? ECONNRESET : 0;
+}
+
 int sim_execute_all(struct sim_conn *client, struct tx **tx, const struct hwts_step *steps, size_t n, unsigned flags,
 		    bool synced, int64_t patience_ns, struct output *output)
 {
@@ -377,7 +380,7 @@ int sim_execute_all(struct sim_conn *client, struct tx **tx, const struct hwts_s
 			if (*tx)
 				rc = end_one(tx, 0);
 			if (rc == 0)
-				rc = execute_after(&steps[i], patience_ns, output, &took_ns);
+				rc = execute_after(client, &steps[i], patience_ns, output, &took_ns);
 			continue;
 		}
 		sent += size_of(&steps[i]);

@@ -16,6 +16,8 @@ static const struct sim_known known[] = {
 	  "a shard's row that a user had locked stopped the take-over of all others" },
 	{ sim_live_beside_users_that_make_kinds, 1, "no process joined while a user's transaction had made a kind" },
 	{ sim_live_with_many_rests, 1, "what groups times priorities cost with the lock held grew with the square" },
+	{ sim_live_beside_one_that_stands_still, 1,
+	  "a worker that stood still in the answer to a begin kept its shards" },
 };
 
 /*
@@ -23,8 +25,6 @@ static const struct sim_known known[] = {
  * moves to the table above, and its scenario to the tests.
  */
 static const struct sim_known open_seeds[] = {
-	{ sim_live_beside_one_that_stands_still, 1,
-	  "a worker that stands still in the answer to a begin keeps its shards" },
 	{ sim_live_with_rules_that_change_at_once, 1, "rules that change faster than they are read stall their kind" },
 };
 
@@ -79,6 +79,7 @@ SCENE(a_row_that_is_locked_holds_up_no_other, sim_live_beside_a_lock, 10)
 SCENE(forged_news_make_nobody_wait_for_a_look, sim_live_beside_a_forger, 2)
 SCENE(many_forged_news_go_together, sim_live_behind_forged_news, 2)
 SCENE(users_that_lock_rows_of_any_table_stop_nothing_else, sim_live_beside_users_that_lock, 10)
+SCENE(a_process_that_stands_still_in_an_answer_keeps_nothing_from_others, sim_live_beside_one_that_stands_still, 10)
 SCENE(processes_join_while_a_user_makes_a_kind, sim_live_beside_users_that_make_kinds, 10)
 SCENE(what_many_rests_cost_with_the_lock_held_grows_as_they_do, sim_live_with_many_rests, 1)
 SCENE(a_damaged_row_crashes_nobody, sim_live_with_damaged_rows, 30)

@@ -10,7 +10,7 @@
 #include <stdio.h>
 
 #define BURST 48
-#define ROOM 1500 /* bytes: the answer to a begin of a burst is longer, and no renewal's nor that of an end */
+#define ROOM 1000 /* bytes: what is read of a burst that is begun is longer, and what is read of all shards */
 
 static bool goes_on(const struct node *node)
 {
@@ -84,8 +84,8 @@ static void start(unsigned workers, int64_t lease_ns, void *(*use)(void *node))
 }
 
 /*
- * Stops a worker amid the answer to a begin, or the process of put_bursts amid a request: the server waits in the
- * transaction.
+ * Stops a worker amid the answer to a begin or a renewal, or the process of put_bursts amid a request: the server waits
+ * in the transaction.
  */
 static void *stand_still(void *unused)
 {
@@ -94,7 +94,7 @@ static void *stand_still(void *unused)
 		bool puts = sim_hit(4);
 		struct sim_process *process = nodes[puts ? node_count - 1 : 0].process;
 
-		process->stands = 1 + (puts ? HWTS_CALL : HWTS_BEGIN);
+		process->stands = 1 + (puts ? HWTS_CALL : sim_hit(2) ? HWTS_CONTROL : HWTS_BEGIN);
 		while (!process->is_stopped && !sim_is_over)
 			sim_sleep(HWT_MS(5));
 		process->stands = 0;

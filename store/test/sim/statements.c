@@ -401,11 +401,23 @@ static bool may_begin(struct act *act, const struct version *t)
 static void begin_row(struct act *act, struct row *row)
 {
 	struct version *t = sim_change(act, row);
-	struct hwts_value values[13] = { { .number = t->n[ID] },
+
+	t->n[ATTEMPT] += t->n[STATE] == 2 && t->n[EPOCH] == NUMBER_ARG(2) ? 0 : 1;
+	if (t->n[STATE] == 2 && t->n[EPOCH] != NUMBER_ARG(2))
+		sim_judge_left(t);
+	t->n[STATE] = 2;
+	t->n[EPOCH] = NUMBER_ARG(2);
+	sim_judge_begin(act, t, t->older);
+	SIM_EMIT(act, t->n[ID]);
+}
+
+static void emit_begun(struct act *act, const struct version *t)
+{
+	struct hwts_value values[14] = { { .number = t->n[ID] },
 					 { .number = t->n[DUE] },
 					 { .number = t->n[BASE] },
 					 { .number = t->n[PERIOD] },
-					 { .number = 0 },
+					 { .number = t->n[ATTEMPT] },
 					 sim_text_value(t->s[KEY]),
 					 sim_text_value(t->s[DATA]),
 					 { .number = act->now_us },
@@ -413,16 +425,21 @@ static void begin_row(struct act *act, struct row *row)
 					 sim_text_value(t->s[SCHEDULE]),
 					 sim_text_value(t->s[ZONE]),
 					 { .number = t->n[GRACE] },
-					 { .number = t->n[SPREAD] } };
+					 { .number = t->n[SPREAD] },
+					 { .number = t->n[EPOCH] } };
 
-	t->n[ATTEMPT] += t->n[STATE] == 2 && t->n[EPOCH] == NUMBER_ARG(2) ? 0 : 1;
-	if (t->n[STATE] == 2 && t->n[EPOCH] != NUMBER_ARG(2))
-		sim_judge_left(t);
-	t->n[STATE] = 2;
-	t->n[EPOCH] = NUMBER_ARG(2);
-	values[4].number = t->n[ATTEMPT];
-	sim_judge_begin(act, t, t->older);
 	sim_emit(act, values, HWTS_COUNT(values));
+}
+
+static int begun(struct act *act)
+{
+	for (size_t i = 0; i < COUNT_ARG(0); i++) {
+		const struct version *t;
+
+		if (sim_find_row(act, ITEM_ARG(0, i), &t) && t->n[STATE] == 2)
+			emit_begun(act, t);
+	}
+	return 0;
 }
 
 static void judge_order(struct act *act)
@@ -480,6 +497,16 @@ static int begin_unlocked(struct act *act)
 static bool is_left(struct act *act, const struct version *t)
 {
 	return runs_under(t, NUMBER_ARG(1)) && is_unmarked(t);
+}
+
+static int undo_begin(struct act *act, struct row *row)
+{
+	struct version *t = sim_change(act, row);
+
+	t->n[STATE] = 1;
+	t->n[EPOCH] = 0;
+	t->n[ATTEMPT]--;
+	return 0;
 }
 
 static int inherit(struct act *act, struct row *row)
@@ -611,6 +638,7 @@ static const struct change {
 				      .apply = reschedule_all,
 				      .several = true,
 				      .patience = SKIPS },
+	[HWTS_SQL_BEGIN_UNDO] = { .fits = runs_on, .apply = undo_begin, .several = true },
 	[HWTS_SQL_INHERIT] = { .fits = is_left, .apply = inherit },
 	[HWTS_SQL_END_LOCK] = { .fits = is_any, .apply = emit_id, .several = true, .patience = SKIPS },
 	[HWTS_SQL_END_DONE] = { .fits = runs_alone, .apply = end_done, .several = true },
@@ -645,6 +673,7 @@ sim_statement *const sim_timeout_statements[HWTS_SQLS] = {
 	[HWTS_SQL_SHARE] = share_all,
 	[HWTS_SQL_BEGIN] = begin_waiting,
 	[HWTS_SQL_BEGIN_UNLOCKED] = begin_unlocked,
+	[HWTS_SQL_BEGUN] = begun,
 	[HWTS_SQL_PENDING] = pending,
 	[HWTS_SQL_CLOSE] = close_one,
 };

@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * A process that stands still in the middle of an answer, and the server's end of the connection with it: the others
+ * have what was the process', as if it had died.
+ */
+#include "store_query.h"
+
+#include "inside.h"
+
+#include <sys/prctl.h>
+
+/* One row is more than what a socket takes. */
+enum { ROWS = 32, LEN = 300000 };
+
+static hwt_store *worker;
+
+static void stand_still(const char *where)
+{
+	const struct hwts_threads *threads = &worker->threads[HWTS_BEGIN];
+
+	if (strcmp(where, "sent") == 0 && threads->ids && pthread_equal(pthread_self(), threads->ids[0]))
+		(void)raise(SIGSTOP);
+}
+
+/* argv: "stands" URL SCHEMA LOG.  Stops itself as its first begin is sent, and before that is answered. */
+static int child(int argc, char **argv)
+{
+	(void)argc;
+	(void)prctl(PR_SET_PDEATHSIG, SIGKILL);
+	enter_world(argv + 1);
+	worker = OPEN(.lease_ns = HWT_S(1));
+	atomic_store(&hwts_test_at, stand_still);
+	register_and_start(worker, &KIND(.name = "a", .task = count_run));
+	return pause();
+}
+
+static void put_rows(hwt_store *store)
+{
+	static char data[LEN];
+	hwt_store_spec specs[ROWS];
+
+	for (size_t i = 0; i < ROWS; i++)
+		specs[i] = SPEC("a", 0, .data = data, .len = LEN);
+	CHECK_CALL(hwt_store_put_many(store, specs, ROWS, NULL), 0);
+}
+
+/* No lease ends here but that of the process that stands still. */
+TEST(what_is_begun_by_a_process_that_stands_still_in_the_answer_runs_elsewhere)
+{
+	NEEDS_POSTGRES(); /* SQLite sends no answers */
+	CLOSING hwt_store *store = run_tasks(FRESH(.lease_ns = HWT_S(600)), count_run, HWT_STORE_AT_LEAST_ONCE);
+	pid_t pid = spawn("stands", NULL);
+	int status;
+
+	CHECK(wait_held(store, 4));
+	put_rows(store);
+	REQUIRE(waitpid(pid, &status, WUNTRACED) == pid && WIFSTOPPED(status));
+	CHECK(wait_held(store, 8));
+	CHECK(wait_count(&ran, ROWS));
+	WAIT_FOR(query("select count(*) from %s_timeout", world.schema) == 0);
+	CHECK_INT(stats_of_store(store).lost_leases, ==, 0);
+	kill_child(pid);
+}
+
+STORE_MAIN(child)
