@@ -62,4 +62,50 @@ TEST(what_is_begun_by_a_process_that_stands_still_in_the_answer_runs_elsewhere)
 	kill_child(pid);
 }
 
+#ifdef HWT_STORE_POSTGRES
+/* As a connection of a store's, or of a user's, whose client says nothing: in its transaction it has locked a row. */
+static PGconn *hold(const char *name, const char *row)
+{
+	PGconn *conn = connect_user();
+
+	CHECK(user_sql(conn, "set application_name = '%s'", name));
+	CHECK(user_sql(conn, "begin; select from %s_%s for update", world.schema, row));
+	return conn;
+}
+
+/* The leases are over: nobody has a member's row. */
+TEST(shards_that_a_silent_connection_of_a_store_keeps_locked_are_taken_and_those_of_a_user_are_not)
+{
+	NEEDS_POSTGRES();
+	CLOSING hwt_store *store = FRESH(.lease_ns = HWT_S(1));
+	PGconn *stores, *users;
+
+	register_kind(store, "a", count_run, NULL, HWT_STORE_AT_LEAST_ONCE);
+	users = hold("reports", "shard where id = 1024");
+	stores = hold("libhwt-store", "shard where id > 1024");
+	CHECK_CALL(hwt_store_start(store), 0);
+	CHECK(wait_held(store, 7));
+	CHECK(!user_sql(stores, "select"));
+	CHECK(user_sql(users, "rollback"));
+	CHECK(wait_held(store, 8));
+	PQfinish(stores);
+	PQfinish(users);
+}
+
+TEST(what_a_silent_connection_of_a_store_keeps_locked_runs)
+{
+	NEEDS_POSTGRES();
+	CLOSING hwt_store *store = FRESH(.lease_ns = HWT_S(1));
+	PGconn *stores;
+	int64_t id;
+
+	register_kind(store, "a", count_run, NULL, HWT_STORE_AT_LEAST_ONCE);
+	id = put(store, "a", 0);
+	stores = hold("libhwt-store", "timeout");
+	CHECK_CALL(hwt_store_start(store), 0);
+	CHECK(wait_gone(store, id));
+	PQfinish(stores);
+}
+#endif
+
 STORE_MAIN(child)

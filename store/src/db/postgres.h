@@ -135,6 +135,9 @@ int hwts_pg_finish(struct hwts_conn *conn, int rc);
 int hwts_pg_begin_make(struct pg_conn *conn); /* a transaction in which one process makes something */
 int hwts_pg_make(struct pg_conn *conn, const char *text);
 
+/* In postgres_unblock.c. */
+int hwts_pg_unblock(struct hwts_conn *conn, bool shard, int64_t id, int64_t age_ns);
+
 /* In postgres_dial.c. */
 void hwts_pg_hear_notices(struct pg_conn *conn);
 int hwts_pg_dial(struct hwts_db *db, enum hwts_role role, struct pg_conn **conn); /* says nothing to the server yet */

@@ -255,6 +255,7 @@ const struct hwts_engine hwts_postgres = {
 	.prepare = hwts_pg_prepare,
 	.run = hwts_pg_exchange,
 	.finish = hwts_pg_finish,
+	.unblock = hwts_pg_unblock,
 	.borrow = borrow,
 	.give_back = give_back,
 	.blocks = blocks,

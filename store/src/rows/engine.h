@@ -295,6 +295,11 @@ struct hwts_engine {
 	int (*run)(struct hwts_conn *conn, const struct hwts_step *steps, size_t n, unsigned flags);
 	/* Ends the transaction that HWTS_OPEN left open: commits, or if rc is not 0 rolls back and returns rc. */
 	int (*finish)(struct hwts_conn *conn, int rc);
+	/*
+	 * If it locks rows: ends connections of stores that keep a row locked and have waited for their client, in
+	 * transactions older than that; returns how many.  The row of a timeout, or of a shard and of its owner.
+	 */
+	int (*unblock)(struct hwts_conn *conn, bool shard, int64_t id, int64_t age_ns);
 
 	/* A connection of the caller, in the caller's transaction; rc not 0: what was done on it is undone. */
 	int (*borrow)(struct hwts_db *db, void *connection, struct hwts_conn **conn);

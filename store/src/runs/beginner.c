@@ -9,6 +9,7 @@
  * makes FAILED what had been begun.
  */
 #include "ahead/ahead.h"
+#include "runs/locked.h"
 #include "runs/queue.h"
 #include "store/ability.h"
 #include "store/asks.h"
@@ -30,6 +31,7 @@ struct batch {
 	unsigned doubts; /* of the store, as it was asked for */
 	bool at_most_once, unsure;
 	char why[256]; /* with which the database has refused to begin a row of the batch */
+	struct hwts_locked locked;
 };
 
 /* A last attempt, or what runs at most once.  No thread would ever be free if others were begun ahead meanwhile. */
@@ -316,6 +318,8 @@ static int begin(hwt_store *store, struct batch *batch, unsigned *failures)
 
 	inherit(store, batch);
 	tell_failed(store, batch);
+	if (store->engine->locks_rows)
+		hwts_unblock(store, batch->wants, batch->count, &batch->locked);
 	HWTS_POINT("begun");
 	hwts_lock(store);
 	for (size_t i = 0; i < batch->count; i++) {

@@ -154,6 +154,30 @@ static void balance(hwt_store *store, struct hwts_kind *kind, uint32_t members, 
 	}
 }
 
+/*
+ * Rows of shards that stay locked, though the leases are over: perhaps by a process of the store's that stands still
+ * amid an exchange.  Its server's end is ended.
+ */
+static void unblock(hwt_store *store, const struct hwts_shard_row *skipped, size_t n)
+{
+	const int64_t most_ns = lease_ns(store) + HWT_S(1);
+	int32_t id = 0;
+
+	hwts_lock(store);
+	for (size_t i = 0; i < n && id == 0; i++) {
+		struct hwts_shard *shard = hwts_shard(store, skipped[i].shard, NULL);
+
+		if (!shard || hwt_now() - shard->locked_ns < most_ns)
+			continue;
+		shard->locked_ns = hwt_now(); /* it is a user's if that does not help */
+		id = shard->id;
+	}
+	hwts_unlock(store);
+	if (id != 0 && store->engine->unblock(hwts_conn(store, HWTS_CONTROL), true, id, most_ns) > 0)
+		hwts_warn(store, "a process that stands still, or is cut off, kept shards locked: the server has ended "
+				 "its connection");
+}
+
 /* Keeps at its beginning what was skipped, to be tried again: until the next renewal says what is to be taken. */
 static int take_all(hwt_store *store, struct hwts_shard_row *take, size_t *count)
 {
@@ -171,6 +195,8 @@ static int take_all(hwt_store *store, struct hwts_shard_row *take, size_t *count
 	for (size_t i = 0; i < *count; i++) {
 		struct hwts_shard *shard = hwts_shard(store, take[i].shard, NULL);
 
+		if (shard)
+			shard->locked_ns = !take[i].skipped ? 0 : shard->locked_ns ? shard->locked_ns : hwt_now();
 		if (take[i].skipped) {
 			take[skipped++] = take[i];
 		} else if (shard && take[i].epoch != 0) {
@@ -180,6 +206,7 @@ static int take_all(hwt_store *store, struct hwts_shard_row *take, size_t *count
 	}
 	hwts_unlock(store);
 	*count = skipped;
+	unblock(store, take, skipped);
 	return 0;
 }
 

@@ -15,6 +15,7 @@ struct hwts_shard {
 	int64_t swept_due_us, swept_id; /* the next sweep reads what is overdue from here on; INT64_MIN: all */
 	int64_t reach_us;               /* how far the look that is under way reads here; 0: it does not */
 	int64_t giving_since_ns;
+	int64_t locked_ns;      /* since when takes have found its row locked, or its owner's; 0: not */
 	int64_t stays_until_ns; /* it could not be given, for something ran there: until then it is not tried again */
 	int64_t rules;          /* the number of those that are in force here */
 	enum { HWTS_RULED, HWTS_NEW, HWTS_CHANGED } unruled; /* they are to be read: nothing is begun before that */

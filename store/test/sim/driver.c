@@ -338,12 +338,13 @@ static int wait_for_client(struct sim_conn *client, struct tx *tx, size_t bytes,
 	if (wire == WRITES && sim_server.user_timeout_ns)
 		until_ns = sim_now() + sim_server.user_timeout_ns;
 	tx->stands = true;
-	while (process->is_stopped && starts == sim_server.starts && sim_now() < until_ns)
+	tx->client = process;
+	while (process->is_stopped && starts == sim_server.starts && sim_now() < until_ns && !tx->is_ended)
 		(void)sim_wait(wire == READS ? "ClientRead" : "ClientWrite", process, until_ns);
 	if (starts != sim_server.starts)
 		return ECONNRESET;
 	tx->stands = false;
-	if (!process->is_stopped && !process->is_dead)
+	if (!process->is_stopped && !process->is_dead && !tx->is_ended)
 		return 0;
 	sim_tell("the server ends a connection of %s", process->name);
 	cut(client, false);
@@ -363,6 +364,40 @@ static int execute_after(struct sim_conn *client, const struct hwts_step *step, 
 	if (starts != sim_server.starts)
 		return ECONNRESET;
 	return end_one(&tx, rc) == ECONNRESET ? ECONNRESET : 0;
+}
+
+static int end_holders(const struct row *row, int64_t age_ns)
+{
+	int ended = 0;
+
+	for (unsigned i = 0; row && i < row->lock_count; i++) {
+		struct tx *tx = row->locks[i].tx;
+
+		if (!tx->stands || tx->is_ended || sim_now() - tx->began_ns < age_ns)
+			continue;
+		tx->is_ended = true;
+		sim_wake_all(tx->client);
+		ended++;
+	}
+	return ended;
+}
+
+/* Ends a shard's holder, and that of the member which owned it last; or that of a timeout. */
+static int unblock(struct hwts_conn *base, bool shard, int64_t id, int64_t age_ns)
+{
+	const struct text *owner = NULL;
+	int ended = 0;
+
+	(void)base;
+	EACH_ROW(shard ? SHARD : TIMEOUT, row)
+	if (row->newest && row->newest->n[0] == id) {
+		ended += end_holders(row, age_ns);
+		owner = shard ? row->newest->s[SHARD_OWNER] : NULL;
+	}
+	EACH_ROW(MEMBER, row)
+	if (owner && row->newest && strcmp(row->newest->s[MEMBER_NAME]->bytes, owner->bytes) == 0)
+		ended += end_holders(row, age_ns);
+	return ended;
 }
 
 int sim_execute_all(struct sim_conn *client, struct tx **tx, const struct hwts_step *steps, size_t n, unsigned flags,
@@ -793,6 +828,7 @@ const struct hwts_engine hwts_postgres = {
 	.prepare = prepare,
 	.run = run,
 	.finish = finish,
+	.unblock = unblock,
 	.borrow = borrow,
 	.give_back = give_back,
 	.blocks = blocks,

@@ -307,29 +307,28 @@ static const char *owner_of(const struct version *t)
 	return "nobody";
 }
 
-static bool is_users(const struct row *row, bool or_stands)
+/* Of a client of the store's that stands still it may last a lease and a second more. */
+static bool is_users(const struct row *row)
 {
 	for (unsigned i = 0; i < row->lock_count; i++)
-		if (row->locks[i].tx->is_users || (or_stands && row->locks[i].tx->stands))
+		if (row->locks[i].tx->is_users ||
+		    (row->locks[i].tx->stands && sim_now() - row->locks[i].tx->began_ns < 2 * sim_lease_ns + HWT_S(2)))
 			return true;
 	return false;
 }
 
-/*
- * The library cannot release a user's lock: of the row, of its shard, or of the member that owns that.  Nor can it make
- * a client that stands still end what it has begun to send about the row.
- */
+/* The library cannot release a user's lock: of the row, of its shard, or of the member that owns that. */
 static bool is_held_up(const struct version *t, const struct row *of)
 {
 	const char *owner = owner_of(t);
 
-	if (is_users(of, true))
+	if (is_users(of))
 		return true;
 	EACH_ROW(SHARD, row)
-	if (row->newest && row->newest->n[SHARD_ID] == t->n[SHARD_OF] && is_users(row, false))
+	if (row->newest && row->newest->n[SHARD_ID] == t->n[SHARD_OF] && is_users(row))
 		return true;
 	EACH_ROW(MEMBER, row)
-	if (row->newest && strcmp(row->newest->s[MEMBER_NAME]->bytes, owner) == 0 && is_users(row, false))
+	if (row->newest && strcmp(row->newest->s[MEMBER_NAME]->bytes, owner) == 0 && is_users(row))
 		return true;
 	return false;
 }

@@ -62,6 +62,7 @@ struct tx *sim_begin_tx(int64_t lock_patience_ns)
 	if (sim_server.active_count == HWTS_COUNT(sim_server.active))
 		abort();
 	tx->number = sim_server.next_tx++;
+	tx->began_ns = sim_now();
 	tx->lock_patience_ns = lock_patience_ns;
 	sim_server.active[sim_server.active_count++] = tx;
 	return tx;

@@ -110,6 +110,9 @@ struct tx {
 	bool synced, is_over;
 	bool is_users; /* for a lock in a user's transaction nobody is to blame */
 	bool stands;   /* the server waits for its client, in the middle of an exchange */
+	bool is_ended; /* and is told to end that connection */
+	const void *client;
+	int64_t began_ns;
 	struct write *writes;
 	size_t write_count, write_room, lock_count, lock_room;
 	struct row **locked;

@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Ends what keeps a row locked, though its client says nothing any more.
+ *
+ * A client of the store's that stands still amid an exchange, or is cut off, leaves its backend waiting for it in the
+ * transaction: there no timeout of the server acts but tcp_user_timeout.  The server names the backends that have
+ * locked a row to one that waits for it.  So one connection waits, and another asks for what it waits, and ends that
+ * backend if it has this role, is a store's, and waits for its client in a transaction as old as is given.
+ */
+#include "db/postgres.h"
+
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#define ASKS 10 /* as the other waits */
+#define ASK_APART_MS 15
+
+static const char SHARD[] = "select from @_member where name = (select owner from @_shard where id = %lld) for no key"
+			    " update; select from @_shard where id = %lld for no key update";
+static const char ROW[] = "select from @_timeout where id = %lld and bucket = (%lld & 1023) for no key update";
+
+static int ask(struct pg_conn *conn, const char *text, int *count, int *first)
+{
+	PGresult *result;
+	int rc = hwts_pg_one(conn, text, &result);
+
+	*count = rc == 0 ? PQntuples(result) : 0;
+	if (*count > 0)
+		*first = (int)hwts_pg_get(result, 0, 0);
+	PQclear(result);
+	return rc;
+}
+
+/* Begins to wait for the row. */
+static int wait_for_row(struct pg_conn *conn, bool shard, int64_t id)
+{
+	char text[300], *sql;
+	int sent;
+
+	(void)snprintf(text, sizeof(text), shard ? SHARD : ROW, (long long)id, (long long)id);
+	sql = hwts_sql(conn->conn.db, text);
+	sent = sql && PQsendQuery(conn->handle, sql);
+	free(sql);
+	return sent ? 0 : ENOMEM;
+}
+
+static int end_blockers(struct pg_conn *conn, struct pg_conn *waits, int pid, int64_t age_ms, int *ended)
+{
+	char text[500];
+	int rc = 0, is;
+
+	(void)snprintf(text, sizeof(text),
+		       "select pg_terminate_backend(a.pid)::int from pg_stat_activity a where a.pid = any((select"
+		       " pg_blocking_pids(%d))::int[]) and a.usename = session_user and a.application_name ="
+		       " current_setting('application_name') and a.wait_event_type = 'Client' and a.xact_start <"
+		       " clock_timestamp() - interval '%lld milliseconds'",
+		       pid, (long long)age_ms);
+	for (int i = 0; i < ASKS && rc == 0 && *ended == 0; i++) {
+		struct pollfd fd = { .fd = PQsocket(waits->handle), .events = POLLIN };
+
+		if (poll(&fd, 1, ASK_APART_MS) != 0)
+			break; /* it has the row, or waits no longer */
+		rc = ask(conn, text, ended, &is);
+	}
+	return rc;
+}
+
+int hwts_pg_unblock(struct hwts_conn *base, bool shard, int64_t id, int64_t age_ns)
+{
+	struct hwts_conn *other = NULL;
+	int count, pid = 0, ended = 0;
+	int rc = base->db->engine->connect(base->db, HWTS_BEGIN, &other);
+
+	if (rc != 0)
+		return 0;
+	if (ask(pg_conn(other), "select pg_backend_pid()", &count, &pid) == 0 && count == 1 &&
+	    wait_for_row(pg_conn(other), shard, id) == 0)
+		(void)end_blockers(pg_conn(base), pg_conn(other), pid, age_ns / 1000000, &ended);
+	base->db->engine->disconnect(other);
+	return ended;
+}

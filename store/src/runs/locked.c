@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Rows that are due and stay locked for longer than a lease: perhaps by a process of the store's that stands still as
+ * it puts.  The server ends its connection then.  One row at a time is kept in mind, for such a process has locked all
+ * that it puts.
+ */
+#include "runs/locked.h"
+#include "store/pool.h"
+#include "store/store.h"
+
+/* It is due, and nothing but a lock keeps it from being begun. */
+static bool is_locked(const struct hwts_want *want)
+{
+	if (want->row || want->failed || want->refused || want->lost || want->stale || want->dead)
+		return false;
+	/* As a last attempt it waits for a free thread: beginner.c. */
+	return want->locked || (want->due_us <= want->now_us &&
+				(want->last || want->max_attempts == 0 || want->attempt + 1 < want->max_attempts));
+}
+
+void hwts_unblock(hwt_store *store, const struct hwts_want *wants, size_t n, struct hwts_locked *locked)
+{
+	const int64_t most_ns = store->config.lease_ns + HWT_S(1), now_ns = hwt_now();
+	const struct hwts_want *found = NULL;
+	struct hwts_conn *conn = hwts_conn(store, HWTS_BEGIN);
+
+	if (now_ns - locked->since_ns > 2 * most_ns)
+		locked->id = 0;
+	for (size_t i = 0; i < n; i++) {
+		if (is_locked(&wants[i]) && (!found || wants[i].id == locked->id))
+			found = &wants[i];
+		else if (wants[i].id == locked->id)
+			locked->id = 0; /* no longer */
+	}
+	if (found && locked->id == 0)
+		*locked = (struct hwts_locked){ found->id, now_ns };
+	if (!found || found->id != locked->id || now_ns - locked->since_ns < most_ns || !conn || conn->broken)
+		return;
+	locked->since_ns = now_ns; /* it is a user's if that does not help */
+	if (store->engine->unblock(conn, false, found->id, most_ns) > 0)
+		hwts_warn(store,
+			  "a process that stands still, or is cut off, kept timeout %lld locked: the server has ended "
+			  "its connection",
+			  (long long)found->id);
+}
