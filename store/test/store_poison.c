@@ -77,6 +77,27 @@ TEST(what_a_dead_process_held_beyond_the_cap_of_its_group_waits_for_its_turn)
 	CHECK_INT(atomic_load(&last_attempt), ==, 2);
 }
 
+/* After a death nobody knows when one has started, so none does within the hour; they can be cancelled meanwhile. */
+TEST(what_a_dead_process_held_in_a_group_without_a_token_is_pending)
+{
+	hwt_store_kind kind = kind_of(note_attempt, 4);
+	CLOSING hwt_store *store = fresh_store();
+	hwt_store_which all = { .size = sizeof(all), .kind = "a", .group = "g", .all = true };
+	uint64_t n = 0;
+
+	CHECK_CALL(register_patiently(store, &kind), 0);
+	CHECK_CALL(hwt_store_limit(store, "a", "g", &LIMITS(.start_every_ns = HWT_S(3600), .burst = 1)), 0);
+	for (int i = 0; i < 3; i++)
+		(void)put_spec(store, &SPEC("a", 0, .group = "g"));
+	(void)query("update %s_shard set epoch = 7", world.schema);
+	(void)query("update %s_timeout set state = 2, epoch = 7, attempt = 1", world.schema);
+	CHECK_CALL(hwt_store_start(store), 0);
+	WAIT_FOR(query("select count(*) from %s_timeout where state = 1 and attempt = 1", world.schema) == 3);
+	CHECK_CALL(hwt_store_cancel_ex(store, &all, &n), 0);
+	CHECK_INT(n, ==, 3);
+	CHECK_INT(atomic_load(&ran), ==, 0);
+}
+
 static atomic_bool held;
 
 static int wait_until_let_go(const hwt_store_run *run, void *ctx)

@@ -469,7 +469,8 @@ static unsigned reserved_of(int group)
 
 static bool may_take(int group)
 {
-	return may_begin(group) && (is_paused(group) || start_ns(group, reserved_of(group)) <= now_ns);
+	return may_begin(group) &&
+	       (model.turn[first_of(group)].counted || start_ns(group, reserved_of(group)) <= now_ns);
 }
 
 static void check_nothing(void)

@@ -20,3 +20,8 @@ bool hwts_turns_exceed(const struct hwts_turns *turns, const struct hwts_turn *t
 
 	return hwts_turns_is_paused(turns, turn->group) || (most > 0 && turn->group->running > most);
 }
+
+bool hwts_turns_is_beyond(const struct hwts_turns *turns, const struct hwts_turn *turn)
+{
+	return hwts_turns_exceed(turns, turn) || (hwts_turns_rules(turns, turn->group).every_ns > 0 && !turn->reserved);
+}

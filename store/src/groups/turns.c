@@ -49,8 +49,8 @@ static int64_t ready_ns(const struct hwts_turns *turns, const struct hwts_turn_g
 {
 	struct hwts_rules rules = hwts_turns_rules(turns, group);
 
-	if (group->queue && group->queue->counted && hwts_turns_is_paused(turns, group))
-		return INT64_MIN; /* it is not to start */
+	if (group->queue && group->queue->counted)
+		return INT64_MIN; /* T4 */
 	if (group->turns > 0)
 		return token_ns(turns, group, &rules, group->reserved, now_ns);
 	return rules.every_ns > 0 ? full_ns(turns, group, &rules, now_ns) : INT64_MIN;
@@ -274,8 +274,8 @@ void hwts_turns_add(struct hwts_turns *turns, struct hwts_turn *turn)
 	turn->reserved = false;
 	hwts_turn_push(&turn->group->queue, turn);
 	turns->queued++;
-	if (turn->group->where == OUT)
-		to_ring(turns, turn->group);
+	if (turn->group->where == OUT || turn->counted)
+		hwts_turns_place(turns, turn->group);
 }
 
 struct hwts_turn *hwts_turns_peek(struct hwts_turns *turns, int64_t now_ns)
@@ -289,13 +289,15 @@ struct hwts_turn *hwts_turns_take(struct hwts_turns *turns, int64_t now_ns, bool
 {
 	struct hwts_turn_group *group = front(turns, now_ns);
 	struct hwts_turn *turn;
+	struct hwts_rules rules;
 
 	if (!group)
 		return NULL;
 	turn = hwts_turn_pop(&group->queue);
 	turns->queued--;
 	hwts_turns_count(turn);
-	turn->reserved = hwts_turns_rules(turns, group).every_ns > 0;
+	rules = hwts_turns_rules(turns, group);
+	turn->reserved = rules.every_ns > 0 && token_ns(turns, group, &rules, group->reserved, now_ns) <= now_ns;
 	group->reserved += turn->reserved;
 	if (stays && group->queue)
 		return turn;

@@ -42,11 +42,11 @@
  *
  *   T1  running = the group's turns that are counted: from the moment at which one is taken, or is known to run on a
  *       process that died, to its end, or until it is known not to run.  Whatever becomes of its shard
- *   T2  reserved = the group's turns that were taken under a rate, and have neither started nor been put off
+ *   T2  reserved = the group's turns that were taken for a token, and have neither started nor been put off
  *   T3  a group that has something queued is in the ring, waits, or is blocked: paused, full, or a rest is its first
- *   T4  a turn that was counted when it was queued is first in its group, which may begin it, full or paused: it runs
- *       already, as far as anybody knows, and is counted.  If the group has more than may run, the begin is to find it
- *       running, or else it waits for its turn.  What a paused one had so is pending after that, and can be cancelled
+ *   T4  a turn that was counted when it was queued is first in its group, which may begin it, full, paused or out of
+ *       tokens: it runs already, as far as anybody knows, and is counted.  If its group may not start it, the begin is
+ *       to find it running, or else it is pending after that, can be cancelled, and waits for its turn
  *   T5  a pending row that the window has passed over, and that has no turn, lies in a rest: not before its from, nor
  *       before its asked while it is being read.  The earlier of the two is its place in the queue, or in later
  *   T6  a group has its rate if its own rules or those of the kind have one
@@ -172,6 +172,8 @@ void hwts_turns_count(struct hwts_turn *turn);
 void hwts_turns_count_queued(struct hwts_turns *turns, struct hwts_turn *turn); /* or it is */
 /* More of its group are counted than may run: if that is paused, any. */
 bool hwts_turns_exceed(const struct hwts_turns *turns, const struct hwts_turn *turn);
+/* That, or it was taken without a token, T4. */
+bool hwts_turns_is_beyond(const struct hwts_turns *turns, const struct hwts_turn *turn);
 /* Its task is about to start.  False: by the rules that came meanwhile it must not. */
 bool hwts_turns_start(struct hwts_turns *turns, struct hwts_turn *turn, int64_t now_ns);
 /* It is tried again later: it may run, but nobody knows when it starts. */

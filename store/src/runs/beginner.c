@@ -63,6 +63,7 @@ static void add(struct batch *batch, struct hwts_entry *entry)
 {
 	struct hwts_shard *shard = hwts_shard(entry->store, entry->shard, NULL);
 	const struct hwts_turns *turns = &entry->kind->turns;
+	bool beyond = hwts_turns_is_beyond(turns, &entry->turn);
 
 	entry->state = HWTS_BEGUN;
 	entry->begin = hwts_window_number(entry->store);
@@ -76,7 +77,7 @@ static void add(struct batch *batch, struct hwts_entry *entry)
 							   .shard = entry->shard,
 							   .rules = shard->rules,
 							   .max_attempts = entry->kind->max_attempts,
-							   .beyond = hwts_turns_exceed(turns, &entry->turn),
+							   .beyond = beyond,
 							   .last = entry->last ||
 								   entry->kind->row.mode == HWT_STORE_AT_MOST_ONCE };
 	batch->bytes += entry->told ? HWTS_MIN(entry->len, TOLD_BYTES) : entry->len;
