@@ -128,7 +128,7 @@ typedef struct hwt_store_run {
 	const char *kind, *key; /* key NULL: it has none */
 	const void *data;       /* NULL if len is 0 */
 	size_t len;
-	int64_t due_us;   /* when it was due; of a series: the time on its grid, without spread_ns */
+	int64_t due_us;   /* when it was due first, however often it is tried; of a series: on its grid */
 	unsigned attempt; /* 1, 2, ...: begins since it was put, since the last success, or since it was FAILED */
 	uint64_t missed;  /* of a series: times of its grid that were merged into this run */
 	/* HWT_STORE_TRANSACTION: sqlite3 * or PGconn *, inside the transaction that also ends this run, which the task
@@ -187,8 +187,9 @@ typedef struct hwt_store_spec {
 	/* NULL, or a cron line of at most 127 bytes and its zone, as for hwt_store_next_time.  Then period_ns is 0, and
 	 * the first time is after now and delay_ns, or after due_us with HWT_STORE_ABSOLUTE. */
 	const char *schedule, *zone;
-	/* 0: none.  A run does not start later than so long after its time, whatever kept it.  A single timeout is
-	 * FAILED then with "too late"; a series goes on at its next time, and the run there says what it missed. */
+	/* 0: none; at most 100 years.  A run does not start later than so long after its time, whatever kept it; one
+	 * that is tried again, after the time of that.  A single timeout is FAILED then with "too late"; a series goes
+	 * on at its next time, and the run there says what it missed. */
 	int64_t grace_ns;
 	/* Of a series: it is due at a random moment within so long after each time of its grid, and before the next.
 	 * At most period_ns.  0: none.  Grace counts from the grid, so it has to be longer. */

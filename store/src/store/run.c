@@ -22,7 +22,7 @@ void hwts_running_init(struct hwts_running *running, hwt_store *store, struct hw
 			 .group = row->group,
 			 .data = row->data,
 			 .len = row->len,
-			 .due_us = hwts_is_series(row) ? row->base_us : row->due_us,
+			 .due_us = row->base_us,
 			 .attempt = row->attempt,
 			 .missed = row->missed,
 			 .connection = handle },

@@ -24,7 +24,7 @@ static int64_t spread(int64_t spread_us, int64_t room_us)
 
 static int find_place(struct hwts_row *row)
 {
-	struct hwts_grid grid = { .last_us = row->base_us };
+	struct hwts_grid grid = { .last_us = row->due_us };
 	int64_t after_us;
 	int rc;
 

@@ -171,14 +171,14 @@ static void judge_missed(const struct item *item, const hwt_store_run *run)
 
 static void judge_time(const struct item *item, const hwt_store_run *run)
 {
-	int64_t late_us = sim_server_us() - begun(run)->base_us;
+	int64_t late_us = sim_server_us() - (item->period_us ? begun(run)->base_us : begun(run)->due_us);
 
 	if (item->is_local && !item->is_moved && run->due_us != next_us(item, run->due_us, 0))
 		sim_fail("a cron line", 0, "timeout %u is due at %.0f s", number_of(item), (double)run->due_us / 1e6);
 	judge_missed(item, run);
-	if (run->due_us > sim_server.most_us)
+	if (begun(run)->due_us > sim_server.most_us)
 		sim_fail("D4", 0, "timeout %u starts %.6f s too early", number_of(item),
-			 (double)(run->due_us - sim_server.most_us) / 1e6);
+			 (double)(begun(run)->due_us - sim_server.most_us) / 1e6);
 	if (sim_settings.most_late_ns && !sim_is_ruled(item) && !sim_is_running(item)) /* else a stop did not wait */
 		judge_lateness(item, run);
 	/* A process that stood still or was cut off hears late of a step of the clock, and believes it a lease later. */
