@@ -732,6 +732,39 @@ TEST(any_line_has_the_time_that_a_search_over_all_minutes_finds)
 		check_random_line("Pacific/Apia");
 }
 
+/* Over the nights in which clocks are set, from times within a day. */
+static void check_merge(const char *line, const char *zone, const char *from, const char *to)
+{
+	struct hwts_grid grid;
+	int64_t base_us = 0, now_us = US(at(to)), last_us, next_us = 0;
+	uint64_t missed = 0;
+
+	CHECK_INT(hwts_calendar_next(line, zone, US(at(from)), &base_us), ==, 0);
+	for (last_us = base_us; hwts_calendar_next(line, zone, last_us, &next_us) == 0 && next_us <= now_us; missed++)
+		last_us = next_us;
+	CHECK_INT(hwts_calendar_merge(line, zone, base_us, now_us, &grid), ==, 0);
+	CHECK_INT(grid.missed, ==, missed);
+	CHECK_INT(grid.last_us, ==, last_us);
+	CHECK_INT(grid.next_us, ==, next_us);
+}
+
+TEST(times_that_are_counted_by_days_are_those_that_come_one_after_the_other)
+{
+	static const char *const zones[] = { NULL, "Europe/Berlin", "America/St_Johns", "Australia/Lord_Howe" },
+				 *const lines[] = { "*/3 * * * *",        "7 * * * *",  "*/20 3-5 * * *", "0 0 * * *",
+						    "15,45 1,2,23 * * 0", "30 2 * * *", "59 23 * * 1-5" };
+	struct hwts_grid grid;
+
+	for (size_t i = 0; i < HWTS_COUNT(zones); i++)
+		for (size_t j = 0; j < HWTS_COUNT(lines); j++) {
+			check_merge(lines[j], zones[i], "2026-03-27 17:11:00", "2026-04-06 05:06:07");
+			check_merge(lines[j], zones[i], "2026-10-24 22:59:59", "2026-11-03 23:00:00");
+		}
+	CHECK_INT(hwts_calendar_merge("* * * * *", NULL, 0, US(at("2026-01-01 00:00:59")), &grid), ==, 0);
+	CHECK_INT(grid.missed, ==, at("2026-01-01 00:00:00") / 60); /* 29 million */
+	CHECK_INT(grid.last_us, ==, US(at("2026-01-01 00:00:00")));
+}
+
 /* Bytes of all kinds, mostly of those that a line has: it says something or refuses, and never hangs or crashes. */
 TEST(any_bytes_are_a_line_or_are_refused)
 {

@@ -85,6 +85,20 @@ static int open_walk(struct walk *walk, struct hwts_cron *cron, const char *sche
 	return 0;
 }
 
+/* Counts what is left of a day that has passed and in which no clock is set: a line names up to 1440 times a day. */
+static void pass_day(struct walk *walk, int64_t now_us, struct hwts_grid *grid)
+{
+	int64_t last_s, end_s;
+	unsigned rest = hwts_cron_rest(walk->cron, walk->after_s + walk->offset_s, &last_s, &end_s);
+
+	end_s -= walk->offset_s;
+	if (rest == 0 || end_s > walk->until_s || end_s * HWTS_S_US > now_us)
+		return;
+	walk->after_s = last_s - walk->offset_s;
+	grid->missed += rest;
+	grid->last_us = walk->after_s * HWTS_S_US;
+}
+
 int hwts_calendar_merge(const char *schedule, const char *zone, int64_t base_us, int64_t now_us, struct hwts_grid *grid)
 {
 	struct hwts_cron cron;
@@ -98,6 +112,7 @@ int hwts_calendar_merge(const char *schedule, const char *zone, int64_t base_us,
 	while ((rc = find(&walk, &due_s)) == 0 && due_s * HWTS_S_US <= now_us) {
 		grid->missed++;
 		grid->last_us = due_s * HWTS_S_US;
+		pass_day(&walk, now_us, grid);
 	}
 	if (rc == 0)
 		grid->next_us = due_s * HWTS_S_US;

@@ -28,6 +28,9 @@ int hwts_cron_parse(struct hwts_cron *cron, const char *line);
  */
 int64_t hwts_cron_find(const struct hwts_cron *cron, int64_t from_s, int64_t until_s);
 
+/* How many more the line names in the day of one that it names, the last of them, and when the day ends. */
+unsigned hwts_cron_rest(const struct hwts_cron *cron, int64_t after_s, int64_t *last_s, int64_t *end_s);
+
 /*
  * Zones of the system's tz database; zone.c
  */

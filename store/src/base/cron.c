@@ -313,3 +313,27 @@ int64_t hwts_cron_find(const struct hwts_cron *cron, int64_t from_s, int64_t unt
 	}
 	return HWTS_NEVER;
 }
+
+static unsigned count_bits(uint64_t bits, unsigned *highest)
+{
+	unsigned count = 0;
+
+	for (unsigned bit = 0; bits >> bit; bit++) {
+		count += bits >> bit & 1;
+		*highest = bit;
+	}
+	return count;
+}
+
+unsigned hwts_cron_rest(const struct hwts_cron *cron, int64_t after_s, int64_t *last_s, int64_t *end_s)
+{
+	int64_t day_s = floor_of(after_s, 86400) * 86400;
+	unsigned minute = (unsigned)((after_s - day_s) / 60), hour = minute / 60, last_minute = 0, last_hour = hour;
+	unsigned none = 0, each_hour = count_bits(cron->minutes, &last_minute);
+	unsigned count = cron->hours >> hour & 1 ? count_bits(cron->minutes >> (minute % 60 + 1), &none) : 0;
+
+	count += count_bits(cron->hours >> (hour + 1) << (hour + 1), &last_hour) * each_hour;
+	*last_s = day_s + (int64_t)last_hour * 3600 + (int64_t)last_minute * 60;
+	*end_s = day_s + 86400;
+	return count;
+}
