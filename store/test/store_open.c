@@ -486,6 +486,7 @@ TEST(a_child_that_was_forked_is_refused)
 {
 	hwt_store_spec spec = spec_of("a", HWT_S(3600));
 	hwt_store_info info = HWT_STORE_INFO_INIT;
+	hwt_store_stats stats = HWT_STORE_STATS_INIT;
 	hwt_store_run *run;
 	CLOSING hwt_store *store = fresh_store();
 	int64_t id;
@@ -503,6 +504,8 @@ TEST(a_child_that_was_forked_is_refused)
 		bad |= hwt_store_cancel(store, id) != EINVAL || hwt_store_reschedule(store, id, 0) != EINVAL;
 		bad |= hwt_store_get(store, id, &info) != EINVAL || hwt_store_start(store) != EINVAL;
 		bad |= hwt_store_fd(store, &fd) != EINVAL || hwt_store_next(store, &run) != EINVAL;
+		bad |= hwt_store_read_stats(store, &stats) != EINVAL;
+		bad |= hwt_store_read_kind_stats(store, "a", &stats) != EINVAL;
 		bad |= hwt_store_stop(store) != EINVAL || hwt_store_close(store) != EINVAL;
 		_exit(bad);
 	}

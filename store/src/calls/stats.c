@@ -108,9 +108,11 @@ void hwts_stats_now(hwt_store *store, hwt_store_stats *stats)
 
 static int check(const hwt_store *store, const hwt_store_stats *out)
 {
-	if (!store || !out || out->size < offsetof(hwt_store_stats, begun))
-		return hwts_fail(EINVAL, "hwt_store_stats.size must be sizeof(hwt_store_stats)");
-	return 0;
+	int rc = hwts_check_store(store);
+
+	if (rc == 0 && (!out || out->size < offsetof(hwt_store_stats, begun)))
+		rc = hwts_fail(EINVAL, "hwt_store_stats.size must be sizeof(hwt_store_stats)");
+	return rc;
 }
 
 static void give(const hwt_store_stats *stats, hwt_store_stats *out)
