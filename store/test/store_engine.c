@@ -693,7 +693,8 @@ static int ask_settings(hwt_store *store, enum hwts_role role, struct hwts_conn 
 			 "select concat_ws(' ', current_setting('idle_in_transaction_session_timeout'),"
 			 " current_setting('lock_timeout'), current_setting('statement_timeout'),"
 			 " current_setting('default_transaction_isolation'), current_setting('synchronous_commit'),"
-			 " current_setting('enable_seqscan'), current_setting('client_encoding'))",
+			 " current_setting('enable_seqscan'), current_setting('enable_indexscan'),"
+			 " current_setting('idle_session_timeout', true), current_setting('client_encoding'))",
 			 result);
 	if (rc != 0)
 		store->engine->disconnect(*conn);
@@ -741,15 +742,16 @@ TEST(a_connection_waits_no_longer_than_its_part_can_bear)
 	config.lease_ns = HWT_S(2);
 	(void)snprintf(world.url, sizeof(world.url),
 		       "%.*s client_encoding=LATIN1 keepalives_idle=11 options='-c statement_timeout=50s"
-		       " -c default_transaction_isolation=serializable'",
+		       " -c default_transaction_isolation=serializable -c enable_indexscan=off"
+		       " -c idle_session_timeout=100s'",
 		       ours ? (int)(ours - url) : TEXT_MAX, url);
 	DESPITE_TIMEOUTS(rc, hwt_store_open(&store, world.url, &config, NULL, 0));
 	REQUIRE(rc == 0);
-	check_settings(store, HWTS_CALL, "2s 10s 0 read committed on off UTF8");
-	check_settings(store, HWTS_CONTROL, "2s 1s 0 read committed off off UTF8");
-	check_settings(store, HWTS_BEGIN, "2s 200ms 0 read committed off off UTF8");
-	check_settings(store, HWTS_END, "2s 200ms 0 read committed off off UTF8");
-	check_settings(store, HWTS_TASK, "2s 10s 0 read committed on on UTF8");
+	check_settings(store, HWTS_CALL, "2s 10s 0 read committed on off on 0 UTF8");
+	check_settings(store, HWTS_CONTROL, "2s 1s 0 read committed off off on 0 UTF8");
+	check_settings(store, HWTS_BEGIN, "2s 200ms 0 read committed off off on 0 UTF8");
+	check_settings(store, HWTS_END, "2s 200ms 0 read committed off off on 0 UTF8");
+	check_settings(store, HWTS_TASK, "2s 10s 0 read committed on on off 0 UTF8");
 	handle = pg_conn(store->pool->idle)->handle;
 	check_option(handle, "connect_timeout", "5");
 	check_option(handle, "tcp_user_timeout", "2000");

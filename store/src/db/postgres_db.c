@@ -123,12 +123,15 @@ static int settle(struct pg_conn *conn)
 	    conn->conn.role == HWTS_BEGIN || conn->conn.role == HWTS_END ? (long long)SKIP_LOCK_PATIENCE_MS
 	    : conn->conn.role == HWTS_CONTROL ? (long long)HWTS_MIN(lease_ms / 2, LOCK_PATIENCE_MS)
 					      : (long long)LOCK_PATIENCE_MS);
+	if (PQserverVersion(conn->handle) >= 140000) /* a role may have it for the sessions of people */
+		at += snprintf(text + at, sizeof(text) - (size_t)at, " set idle_session_timeout = 0;");
 	/* The tables may have been empty when a statement was planned: only indexes are good for them. */
 	if (ours)
 		at +=
 		    snprintf(text + at, sizeof(text) - (size_t)at,
 			     " set enable_seqscan = off; set enable_hashjoin = off; set enable_mergejoin = off;"
-			     " set enable_bitmapscan = off; set jit = off; set plan_cache_mode = force_generic_plan;");
+			     " set enable_bitmapscan = off; set enable_indexscan = on; set enable_indexonlyscan = on;"
+			     " set enable_nestloop = on; set jit = off; set plan_cache_mode = force_generic_plan;");
 	if (!synced) /* one that must be synced goes back to what the role has */
 		(void)snprintf(text + at, sizeof(text) - (size_t)at,
 			       " select set_config('hwt_store.synced', current_setting('synchronous_commit'), false);"

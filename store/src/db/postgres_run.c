@@ -11,6 +11,7 @@
 static const char OUR_PLAN[] = "select " HWTS_PG_KEEP ", " HWTS_PG_ENTER
 			       ", pg_catalog.set_config('enable_seqscan', 'off', true),"
 			       " pg_catalog.set_config('enable_bitmapscan', 'off', true),"
+			       " pg_catalog.set_config('enable_indexscan', 'on', true),"
 			       " pg_catalog.set_config('plan_cache_mode', 'force_generic_plan', true)";
 static const char USERS_PATH[] = "select " HWTS_PG_LEAVE;
 
