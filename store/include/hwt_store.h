@@ -179,7 +179,7 @@ typedef struct hwt_store_spec {
 	const void *data;  /* copied; may be NULL if len is 0 */
 	size_t len;        /* at most 1 MiB */
 	int64_t delay_ns;  /* from the database's now; < 0: due now */
-	int64_t due_us;    /* with HWT_STORE_ABSOLUTE; must not be negative */
+	int64_t due_us;    /* with HWT_STORE_ABSOLUTE: 0 to the year 10000 */
 	int64_t period_ns; /* 0: once; else at least 1 s, at most 100 years: on the grid of the first due time */
 	unsigned flags;    /* 0, or HWT_STORE_ABSOLUTE and HWT_STORE_REPLACE or HWT_STORE_REVIVE */
 	const char *group; /* NULL, or 1..255 bytes of UTF-8 */
