@@ -69,7 +69,7 @@ static PGconn *hold(const char *name, const char *row)
 	PGconn *conn = connect_user();
 
 	CHECK(user_sql(conn, "set application_name = '%s'", name));
-	CHECK(user_sql(conn, "begin; select from %s_%s for update", world.schema, row));
+	CHECK(user_sql(conn, "begin; select 1 from %s_%s for update", world.schema, row));
 	return conn;
 }
 
