@@ -654,6 +654,30 @@ TEST(the_search_path_of_a_task_and_of_a_caller_stays_the_users)
 	}
 }
 
+static int change_role(const hwt_store_run *run, void *ctx)
+{
+	(void)ctx;
+	must(run->connection, "insert into public.@_path values ('done'); set local role @_nobody");
+	atomic_fetch_add(&ran, 1);
+	return 0;
+}
+
+/* The other has no right on the tables of the store. */
+TEST(a_task_that_takes_another_role_is_done)
+{
+	NEEDS_POSTGRES();
+	CLOSING hwt_store *store = fresh_store();
+	USER *owner = connect_user();
+
+	must(owner, "create table public.@_path (path text); create role @_nobody");
+	register_kind(store, "a", change_role, NULL, HWT_STORE_TRANSACTION);
+	put(store, "a", 0);
+	CHECK_CALL(hwt_store_start(store), 0);
+	WAIT_FOR(settled_stats(store).done == 1);
+	CHECK_INT(atomic_load(&ran), ==, 1);
+	CHECK_INT(list(owner, "delete from public.@_path where path = 'done' returning 1"), ==, 1);
+}
+
 STORE_MAIN(NULL)
 
 #else

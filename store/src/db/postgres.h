@@ -110,6 +110,8 @@ struct pg_step {
 #define HWTS_PG_ENTER "pg_catalog.set_config('search_path', '" HWTS_PG_PATH "', true)" /* until the commit, or LEAVE */
 #define HWTS_PG_KEEP "pg_catalog.set_config('hwt_store.path', pg_catalog.current_setting('search_path'), true)"
 #define HWTS_PG_LEAVE "set_config('search_path', current_setting('hwt_store.path'), true)" /* to that of KEEP */
+#define HWTS_PG_NOTE_ROLE                                                                                              \
+	"pg_catalog.set_config('hwt_store.role', pg_catalog.current_setting('role'), false)"
 
 /* In postgres_args.c. */
 void hwts_pg_args_free(struct pg_args *args);

@@ -136,6 +136,8 @@ static int settle(struct pg_conn *conn)
 		(void)snprintf(text + at, sizeof(text) - (size_t)at,
 			       " select set_config('hwt_store.synced', current_setting('synchronous_commit'), false);"
 			       " set synchronous_commit = off;");
+	else if (!ours)
+		(void)snprintf(text + at, sizeof(text) - (size_t)at, " select " HWTS_PG_NOTE_ROLE ";");
 	return hwts_pg_simple(conn, text);
 }
 
