@@ -404,6 +404,29 @@ TEST(the_connection_of_control_asks_for_the_first_turn)
 		REQUIRE(pthread_join(threads[i], NULL) == 0);
 	store->engine->disconnect(conn);
 }
+
+static void *start_it(void *store)
+{
+	CHECK_INT(hwt_store_start(store), ==, 0);
+	return NULL;
+}
+
+/* Control itself waits for half of it. */
+TEST(a_start_waits_for_the_file_for_longer_than_a_lease)
+{
+	NEEDS_SQLITE();
+	CLOSING hwt_store *store = FRESH(.lease_ns = HWT_S(1));
+	void *user = connect_user();
+	pthread_t thread;
+
+	register_kind(store, "a", count_run, NULL, HWT_STORE_AT_LEAST_ONCE);
+	CHECK(user_sql(user, "begin immediate"));
+	REQUIRE(pthread_create(&thread, NULL, start_it, store) == 0);
+	sleep_ms(1500);
+	CHECK(user_sql(user, "commit"));
+	REQUIRE(pthread_join(thread, NULL) == 0);
+	disconnect_user(user);
+}
 #endif
 
 STORE_MAIN(NULL)

@@ -111,6 +111,20 @@ static int start_threads(hwt_store *store)
 	return rc;
 }
 
+/* Control waits for locks no longer than its lease can bear, and a start as long as every call. */
+#define START_PATIENCE_NS HWT_S(10)
+
+static int join(hwt_store *store)
+{
+	int64_t until_ns = hwt_now() + START_PATIENCE_NS;
+	int rc;
+
+	do
+		rc = hwts_share_join(store);
+	while (rc == EAGAIN && hwt_now() < until_ns);
+	return rc;
+}
+
 static int start(hwt_store *store)
 {
 	int64_t next_ns;
@@ -126,7 +140,7 @@ static int start(hwt_store *store)
 	if (rc == 0)
 		rc = store->engine->listen(hwts_conn(store, HWTS_CONTROL), NULL, 0, true);
 	if (rc == 0)
-		rc = hwts_share_join(store);
+		rc = join(store);
 	if (rc == 0) {
 		hwts_lock(store);
 		set_phase(store, HWTS_STARTED);

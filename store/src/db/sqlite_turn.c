@@ -67,6 +67,7 @@ int hwts_sqlite_take_turn(struct sqlite_conn *conn)
 	if (conn->has_turn)
 		return 0;
 	conn->until_ns = 0;
-	return hwts_fail(EAGAIN, "sqlite: other threads of this process have kept its lock for %lld ms; try again",
-			 (long long)(patience_ns / HWT_MS(1)));
+	return hwts_fail(
+	    EAGAIN, "sqlite: other writers of the file, perhaps in this process, were before for %lld ms; try again",
+	    (long long)(patience_ns / HWT_MS(1)));
 }
