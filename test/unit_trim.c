@@ -89,6 +89,34 @@ TEST(at_each_moment_of_a_trim_as_much_has_gone_back_as_before_or_more)
 	end();
 }
 
+static unsigned asked_for_memory;
+
+/* In place of the system, which may take long: no producer waits meanwhile. */
+static bool refuse_none(void)
+{
+	for (uint32_t i = 0; i < lanes_count(&timer->lanes); i++) {
+		struct hwt_lane *lane = timer->lanes.made[i];
+
+		CHECK(queue_try_lock(&lane->submitted) && queue_try_lock(&lane->cancelled));
+		queue_unlock(&lane->submitted);
+		queue_unlock(&lane->cancelled);
+	}
+	asked_for_memory++;
+	return false;
+}
+
+TEST(a_trim_allocates_while_no_lane_is_locked)
+{
+	begin();
+	burst(MANY);
+	asked_for_memory = 0;
+	atomic_store(&hwt_test_mem_refuses, refuse_none);
+	trim();
+	atomic_store(&hwt_test_mem_refuses, (hwt_mem_refuses *)0);
+	CHECK_INT(asked_for_memory, >, 0);
+	end();
+}
+
 TEST(a_trim_leaves_one_slab_of_nodes)
 {
 	begin();

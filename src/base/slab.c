@@ -21,19 +21,33 @@ static void begin(struct hwt_slabs *slabs, const struct hwt_slab_kind *kind)
 	slabs->carve_end = (char *)slabs->newest + slabs->newest->bytes;
 }
 
-bool hwt_slabs_grow(struct hwt_slabs *slabs, const struct hwt_slab_kind *kind)
+struct hwt_slab *hwt_slab_make(const struct hwt_slab_kind *kind, size_t size)
 {
-	size_t size = slabs->next_size == 0 ? kind->first : slabs->next_size;
 	struct hwt_slab *slab = hwt_mem_block(kind->align, size);
 
-	if (slab == NULL)
-		return false;
-	*slab = (struct hwt_slab){ slabs->newest, size };
+	if (slab != NULL)
+		*slab = (struct hwt_slab){ NULL, size };
+	return slab;
+}
+
+bool hwt_slabs_grow(struct hwt_slabs *slabs, const struct hwt_slab_kind *kind)
+{
+	struct hwt_slab *slab = hwt_slab_make(kind, slabs->next_size == 0 ? kind->first : slabs->next_size);
+
+	if (slab != NULL)
+		hwt_slabs_add(slabs, kind, slab);
+	return slab != NULL;
+}
+
+void hwt_slabs_add(struct hwt_slabs *slabs, const struct hwt_slab_kind *kind, struct hwt_slab *slab)
+{
+	size_t size = slab->bytes;
+
+	slab->next = slabs->newest;
 	slabs->newest = slab;
 	begin(slabs, kind);
 	atomic_fetch_add_explicit(&slabs->bytes, size, memory_order_relaxed); /* relaxed: only a number */
 	slabs->next_size = size < kind->last ? size * 2 : size;
-	return true;
 }
 
 struct hwt_slab *hwt_slabs_restart(struct hwt_slabs *slabs, const struct hwt_slab_kind *kind)

@@ -48,6 +48,12 @@ struct hwt_slabs {
 /* Carves a unit of so many bytes.  Returns NULL if the newest slab has no room for it. */
 void *hwt_slabs_carve(struct hwt_slabs *slabs, size_t bytes);
 
+/* Returns a slab that is in no list.  NULL without memory. */
+struct hwt_slab *hwt_slab_make(const struct hwt_slab_kind *kind, size_t size);
+
+/* Adds it, to be carved from now on. */
+void hwt_slabs_add(struct hwt_slabs *slabs, const struct hwt_slab_kind *kind, struct hwt_slab *slab);
+
 /* Adds a slab to carve from.  The owner has taken the rest of the one before.  Returns false without memory. */
 bool hwt_slabs_grow(struct hwt_slabs *slabs, const struct hwt_slab_kind *kind);
 

@@ -6,8 +6,7 @@
  *              one slab of nodes, if it has had little to do.
  *     slabs    One that has been empty for a while gives its memory back (record_slab.h).
  *
- * The worker never waits for a lane's lock, and holds it for some instructions, or while it allocates the new slab of
- * nodes.  A lane whose lock it does not get is in use, and keeps what it has.  A producer that comes meanwhile finds
+ * The worker never waits for a lane's lock, and holds it for some instructions.  A lane whose lock it does not get is in use, and keeps what it has.  A producer that comes meanwhile finds
  * all slabs but the one that the worker looks at.
  */
 #include "lane/look.h"
@@ -37,11 +36,13 @@ void hwt_look_begin(struct hwt_look *look, struct hwt_lanes *lanes, int64_t now_
 	atomic_fetch_add_explicit(&lanes->slabs.looks, 1, memory_order_relaxed);
 }
 
-/* Lets an empty queue begin again with one slab.  Under its lock. */
-static void restart(struct hwt_look *look, struct hwt_queue *queue)
+/* Lets an empty queue begin again with one slab.  Under its lock.  Returns whether it did. */
+static bool restart(struct hwt_look *look, struct hwt_queue *queue, struct hwt_slab *first)
 {
-	if (queue->retired == NULL && queue_is_empty(queue))
-		look->owed += hwt_queue_restart(queue);
+	size_t bytes = queue->retired == NULL && queue_is_empty(queue) ? hwt_queue_restart(queue, first) : 0;
+
+	look->owed += bytes;
+	return bytes > 0;
 }
 
 /* Returns true if the queue has four times as many nodes as it could have needed for so many pushes. */
@@ -54,10 +55,20 @@ static bool has_too_many(const struct hwt_queue *queue, uint64_t pushes)
 
 static void look_at_queue(struct hwt_look *look, struct hwt_queue *queue, uint64_t pushes)
 {
-	if (!has_too_many(queue, pushes) || !hwt_queue_lock_soon(queue))
+	struct hwt_slab *first;
+	bool is_used = false;
+
+	if (!has_too_many(queue, pushes))
 		return;
-	restart(look, queue);
-	queue_unlock(queue);
+	first = hwt_slab_make(&hwt_node_slab, hwt_node_slab.first); /* before the lock: that may take long */
+	if (first == NULL)
+		return;
+	if (hwt_queue_lock_soon(queue)) {
+		is_used = restart(look, queue, first);
+		queue_unlock(queue);
+	}
+	if (!is_used)
+		hwt_slabs_free(first);
 }
 
 /* Looks at a lane.  Returns false if it is in use. */

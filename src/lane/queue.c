@@ -98,20 +98,15 @@ void hwt_queue_lock_contended(struct hwt_queue *queue)
  * The lock is in the fields of ck_fifo_spsc, and the caller holds it: ck_fifo_spsc_init would free it.
  * The others are stored one by one, head as the consumer does, which other threads may read.
  */
-size_t hwt_queue_restart(struct hwt_queue *queue)
+size_t hwt_queue_restart(struct hwt_queue *queue, struct hwt_slab *first)
 {
-	size_t next_size = queue->slabs.next_size;
 	struct hwt_slab *others;
 	hwt_node *stub;
 
 	HWT_ASSERT(queue->retired == NULL);
 	if (queue->slabs.newest->next == NULL)
 		return 0;
-	queue->slabs.next_size = 0;
-	if (!hwt_slabs_grow(&queue->slabs, &hwt_node_slab)) {
-		queue->slabs.next_size = next_size;
-		return 0;
-	}
+	hwt_slabs_add(&queue->slabs, &hwt_node_slab, first);
 	others = hwt_slabs_restart(&queue->slabs, &hwt_node_slab);
 	stub = hwt_slabs_carve(&queue->slabs, sizeof(*stub));
 	stub->next = NULL;
