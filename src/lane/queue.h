@@ -114,8 +114,8 @@ hwt_node *hwt_queue_new_node(struct hwt_queue *queue);
 void hwt_queue_lock_contended(struct hwt_queue *queue);
 
 /*
- * Begins again with this slab of the first size, and retires the others, if there are more than one.  Returns its bytes;
- * 0: it is still the caller's.  For the consumer, under the lock, while the queue is empty.
+ * Begins again with this slab of the first size, and retires the others, if there are more than one.  Returns its
+ * bytes; 0: it is still the caller's.  For the consumer, under the lock, while the queue is empty.
  */
 size_t hwt_queue_restart(struct hwt_queue *queue, struct hwt_slab *first);
 
