@@ -35,7 +35,7 @@
  *                                 v
  *                             CANCELLED
  *
- *   EXPIRED, CANCELLED and LAZY are ends.  The record goes back to its lane and keeps the word.  The next take makes it
+ *   EXPIRED, CANCELLED and LAZY are ends.  The record goes home to its slab and keeps the word.  The next take makes it
  *   QUEUED with the generation one higher; a record that never served is FREE.
  *
  *     edge           taken by                                        the same thread then
@@ -45,7 +45,7 @@
  *     hand_over      the same, if tasks run elsewhere                puts it into a queue, or calls execute
  *     start          the task thread or the job that has it          runs the task
  *     send_back      the same, if the deadline has not come          pushes it on the stack of the worker
- *     finish         the thread that ran the task                    returns the record to its lane
+ *     finish         the thread that ran the task                    returns the record to its slab
  *     rearm          the same, if REARMED is set                     places it, or pushes it on the stack of the worker
  *     cancel_queued  any thread                                      nothing: the drain finds and returns it
  *     cancel_ready   any thread                                      nothing: the task thread or the job returns it

@@ -6,8 +6,8 @@
  *              one slab of nodes, if it has had little to do.
  *     slabs    One that has been empty for a while gives its memory back (record_slab.h).
  *
- * The worker never waits for a lane's lock, and holds it for some instructions.  A lane whose lock it does not get is in
- * use, and keeps what it has.  A producer that comes meanwhile finds all slabs but the one that the worker looks at.
+ * The worker never waits for a lane's lock, and holds it for some instructions.  A lane whose lock it does not get is
+ * in use, and keeps what it has.  A producer that comes meanwhile finds all slabs but the one that the worker looks at.
  */
 #include "lane/look.h"
 #include "lane/lane.h"
