@@ -1059,6 +1059,44 @@ TEST(no_earlier_deadline_is_left_in_the_lanes)
 	}
 }
 
+/*
+ * A cancel and a move of a timeout with a finaliser.  It was moved before, so the word after the move is the word
+ * before.
+ */
+static void cancel_owned(void)
+{
+	CHECK_INT(cancel_on(1, subject), ==, 0);
+}
+
+static void begin_owned(void)
+{
+	struct hwt_extension extension = { &subject, count_release, 0 };
+
+	begin_loop();
+	released = 0;
+	CHECK_INT(hwt_lane_submit_extended(lane_at(&timer->lanes, 0), count_run, &extension, 0, 200 * TICK, &subject),
+		  ==, 0);
+	loop_advances();
+	loop_moves(5, 300 * TICK);
+	CHECK(!told);
+}
+
+static void end_owned(void)
+{
+	CHECK(told); /* or the finaliser waits for tick 100 */
+	loop_advances();
+	CHECK_INT(released, ==, 1);
+	CHECK_INT(hwt_timer_destroy(timer), ==, 0);
+}
+
+TEST(a_cancel_beside_a_move_tells_of_the_finaliser)
+{
+	is_watched = true;
+	looks_at_all = false;
+	begin_moves(&usual, 400 * TICK, 0);
+	explore(20, "word|mov", begin_owned, end_owned, ACTS(cancel_owned, move_first));
+}
+
 #if defined(__SANITIZE_ADDRESS__)
 #define UNDER_ASAN 1
 #elif defined(__has_feature)

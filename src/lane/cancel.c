@@ -104,9 +104,12 @@ static bool has_finaliser(struct hwt_record *record, uint64_t word)
 	if (!word_has(word, WORD_EXTENDED) || !word_is_alive(word))
 		return false;
 	second = atomic_load_explicit(&record->arg, memory_order_acquire); /* [look] */
-	/* If the word has changed, arg may lead anywhere, and the edge fails. */
-	return record_word(record) == word &&
-	       atomic_load_explicit(&second->extension.release, memory_order_relaxed) != NULL; /* relaxed: a guess */
+	/*
+	 * If the word has changed, arg may lead anywhere.  The answer is yes, as a mover may restore the word, and then
+	 * the edge succeeds.  Relaxed: a guess.
+	 */
+	return record_word(record) != word ||
+	       atomic_load_explicit(&second->extension.release, memory_order_relaxed) != NULL;
 }
 
 /*
