@@ -273,4 +273,22 @@ TEST(what_comes_before_the_last_look_is_to_be_done_at_once)
 	driven_destroy(timer);
 }
 
+/* A pass would publish. */
+TEST(an_empty_timer_is_quiet_within_a_tick)
+{
+	hwt_config config = driven_config(TICK, 64);
+
+	config.flags = HWT_CALLER_DRIVEN | HWT_VIRTUAL_CLOCK;
+	config.on_earlier = count_tellings;
+	REQUIRE(hwt_timer_create(&timer, &config) == 0);
+	publications = 0;
+	atomic_store(&hwt_test_point, count_calls);
+	CHECK_INT(answer_at(0), ==, INT64_MAX);
+	CHECK_INT(publications, ==, 1);
+	CHECK_INT(answer_at(1), ==, INT64_MAX);
+	CHECK_INT(publications, ==, 1);
+	atomic_store(&hwt_test_point, (hwt_point_hook *)0);
+	CHECK_INT(hwt_timer_destroy(timer), ==, 0);
+}
+
 TEST_MAIN()

@@ -163,7 +163,8 @@ static void note_quiet(hwt_timer *timer, int64_t next_ns)
 		.from_ns = grid_time(grid, tick - 1),
 		.tick_ns = grid_time(grid, tick),
 		.until_ns = next_ns,
-		.due_ns = due == HWT_TICK_NEVER ? INT64_MAX : grid_time(grid, due - 1),
+		/* With an empty wheel any time is earlier than `never`, and INT64_MAX of hurry_ns is later. */
+		.due_ns = due == HWT_TICK_NEVER ? INT64_MAX - 1 : grid_time(grid, due - 1),
 	};
 }
 
