@@ -69,6 +69,13 @@ TEST(the_next_time_is_the_least_of_the_answer_and_of_what_has_come)
 	play("unstarted; start; next = never; new a 10; next = 10; cancel a; next = 10; advance 0 = never");
 }
 
+/* The pass that runs the task takes the record back. */
+TEST(a_cancel_that_hurried_keeps_no_loop_awake)
+{
+	play("in P 1 { cancel P }; every P 10 10; advance 10 = never; next = never; released P 1; advance 11 = never;"
+	     "next = never");
+}
+
 /* However far it has to catch up, and on whichever thread the task runs. */
 TEST(a_task_that_re_arms_itself_for_the_past_runs_once_in_an_advance)
 {

@@ -304,7 +304,10 @@ uint64_t hwt_lanes_rescheduled(const struct hwt_lanes *lanes);
 /* Adds what all lanes and the slabs hold and have refused.  The numbers of a lane are of one moment. */
 void hwt_lanes_tally(const struct hwt_lanes *lanes, hwt_stats *stats);
 
-/* Returns true if there is nothing for the worker in any lane. */
+/*
+ * Returns true if there is nothing for the worker in any lane, and nothing hurries.  A pass may drain the queues before
+ * the producer's lanes_hurry: then only another pass clears hurry_ns, and hwt_timer_next answers "now" until then.
+ */
 bool hwt_lanes_are_empty(struct hwt_lanes *lanes);
 
 /*

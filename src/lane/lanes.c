@@ -284,5 +284,6 @@ bool hwt_lanes_are_empty(struct hwt_lanes *lanes)
 		if (!queue_is_empty(&lane->submitted) || !queue_is_empty(&lane->cancelled))
 			return false;
 	}
-	return stack_is_empty(&lanes->rearmed);
+	return stack_is_empty(&lanes->rearmed) &&
+	       atomic_load_explicit(&lanes->hurry_ns, memory_order_acquire) == INT64_MAX; /* [hurry] */
 }
