@@ -76,6 +76,13 @@ TEST(a_cancel_that_hurried_keeps_no_loop_awake)
 	     "next = never");
 }
 
+/* Not the deadline of another timeout that the last advance took out of the queue. */
+TEST(the_next_time_after_a_move_is_that_of_the_move)
+{
+	play("at a 100; at b 10000; advance 0 = 100; advance 100 = 10000; place b 5000; next = 5000; place b 4000;"
+	     "next = 4000; advance 100+1 = 4000");
+}
+
 /* However far it has to catch up, and on whichever thread the task runs. */
 TEST(a_task_that_re_arms_itself_for_the_past_runs_once_in_an_advance)
 {

@@ -100,12 +100,13 @@ static bool must_requeue(const struct hwt_lane *lane, uint64_t word)
 	return word_state(word) == STATE_ARMED && !word_has(word, WORD_REQUEUED) && !lane->closed;
 }
 
-static void push_requeued(struct hwt_lane *lane, hwt_node *node, struct hwt_record *record)
+static void push_requeued(struct hwt_lane *lane, hwt_node *node, struct hwt_record *record, int64_t deadline_ns)
 {
 	/* Relaxed: written under the lock. */
 	uint64_t pushed = atomic_load_explicit(&lane->pushed_more, memory_order_relaxed);
 
 	atomic_store_explicit(&lane->pushed_more, pushed + 1, memory_order_relaxed);
+	lane_note_deadline(lane, deadline_ns);
 	queue_push(&lane->submitted, node, record);
 }
 
@@ -132,7 +133,7 @@ static int reschedule_locked(struct hwt_lane *lane, struct hwt_record *record, u
 			continue;
 		record_set_deadline(record, deadline_ns);
 		if (urge) {
-			push_requeued(lane, *node, record);
+			push_requeued(lane, *node, record, deadline_ns);
 			*node = NULL;
 		}
 		/*

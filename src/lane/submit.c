@@ -74,15 +74,6 @@ static inline struct hwt_record *take_record(struct hwt_lane *lane)
 	return likely(record != NULL) ? record : find_record(lane);
 }
 
-/* Notes the deadline for the driver, before the push.  An empty queue stays empty until then: pushes need the lock. */
-static void note_deadline(struct hwt_lane *lane, int64_t deadline_ns)
-{
-	/* Relaxed: written under the lock; the push publishes it, [push]. */
-	if (queue_is_empty(&lane->submitted) ||
-	    deadline_ns < atomic_load_explicit(&lane->earliest_ns, memory_order_relaxed))
-		atomic_store_explicit(&lane->earliest_ns, deadline_ns, memory_order_relaxed);
-}
-
 /* What few timers ask of a submission.  Returns false at the limit.  Under the submit lock. */
 static __attribute__((noinline)) bool admit(struct hwt_lane *lane, int64_t deadline_ns)
 {
@@ -90,8 +81,7 @@ static __attribute__((noinline)) bool admit(struct hwt_lane *lane, int64_t deadl
 
 	if (lanes->max_pending > 0 && !hwt_lanes_take_limit(lanes))
 		return false;
-	if (lanes->is_driven)
-		note_deadline(lane, deadline_ns);
+	lane_note_deadline(lane, deadline_ns);
 	return true;
 }
 

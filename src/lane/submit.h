@@ -25,6 +25,20 @@ bool hwt_lanes_take_limit(struct hwt_lanes *lanes);
 bool hwt_lane_is_full(const struct hwt_lane *lane);
 
 /*
+ * Before a push, under the lock: notes the deadline for a driver.  An empty queue stays empty until the push: pushes
+ * need the lock.
+ */
+static inline void lane_note_deadline(struct hwt_lane *lane, int64_t deadline_ns)
+{
+	if (!lane->lanes->is_driven)
+		return;
+	/* Relaxed: written under the lock; the push publishes it, [push]. */
+	if (queue_is_empty(&lane->submitted) ||
+	    deadline_ns < atomic_load_explicit(&lane->earliest_ns, memory_order_relaxed))
+		atomic_store_explicit(&lane->earliest_ns, deadline_ns, memory_order_relaxed);
+}
+
+/*
  * After a push: wakes the worker if it sleeps beyond the deadline, or sleeps while the lane grows long.
  *
  * The order is push, fence, load of wake_for_ns.  The worker's is publish, fence, check of the lanes.  So either this
