@@ -167,10 +167,11 @@ typedef struct hwt_store_kind {
 	unsigned flags;         /* 0, or HWT_STORE_PULLED */
 } hwt_store_kind;
 
-/* Flags of hwt_store_spec.  For the last two see hwt_store_put. */
+/* Flags of hwt_store_spec.  For the last three see hwt_store_put. */
 #define HWT_STORE_ABSOLUTE 1u /* due_us counts, not delay_ns */
 #define HWT_STORE_REPLACE 2u
 #define HWT_STORE_REVIVE 4u
+#define HWT_STORE_KEEP_DUE 8u
 /* What is put.  What a program does not set is 0. */
 typedef struct hwt_store_spec {
 	size_t size; /* sizeof(hwt_store_spec) */
@@ -181,7 +182,7 @@ typedef struct hwt_store_spec {
 	int64_t delay_ns;  /* from the database's now; < 0: due now */
 	int64_t due_us;    /* with HWT_STORE_ABSOLUTE: 0 to the year 10000 */
 	int64_t period_ns; /* 0: once; else at least 1 s, at most 100 years: on the grid of the first due time */
-	unsigned flags;    /* 0, or HWT_STORE_ABSOLUTE and HWT_STORE_REPLACE or HWT_STORE_REVIVE */
+	unsigned flags;    /* 0, or HWT_STORE_ABSOLUTE and HWT_STORE_REPLACE, HWT_STORE_REVIVE or HWT_STORE_KEEP_DUE */
 	const char *group; /* NULL, or 1..255 bytes of UTF-8 */
 	int priority;      /* -100..100; 0: normal.  Of a group's that are due, the larger starts first */
 	/* NULL, or a cron line of at most 127 bytes and its zone, as for hwt_store_next_time.  Then period_ns is 0, and
@@ -353,8 +354,13 @@ HWT_API int hwt_store_close(hwt_store *store);
  *     HWT_STORE_REPLACE  it gets all that this put says, and its attempts start from 1: 0 and its id.  Of one that is
  *                        running this holds after that run, whatever it answers and also if its process dies.  What
  *                        was begun elsewhere may start yet as it was, a moment later.  store.md, "Keys"
+ *     HWT_STORE_KEEP_DUE of a series that a program declares at each start: 0 and its id.  Its settings (schedule, zone,
+ *                        period, data, grace, spread, priority) become those of this put; if they are equal, nothing is
+ *                        written.  Nothing that is due is lost: store.md, "Keys".  A FAILED one is pending again, at
+ *                        the next time of its line.  A single timeout, or a series that was cancelled in its last
+ *                        run: EEXIST.  delay_ns and due_us count for the first put only
  * Returns  0 and *id (may be NULL), which is never used again; EINVAL; EEXIST and *id; EDEADLK; of the database;
- *          ECONNRESET and *id: hwt_store_get tells (*id 0, with REPLACE and REVIVE only: the key does).
+ *          ECONNRESET and *id: hwt_store_get tells (*id 0, with a flag for keys only: the key does).
  * Order    what the caller wrote before is visible to the task if it runs in this process.
  * Cost     a commit, shared with those of other threads. */
 HWT_API int hwt_store_put(hwt_store *store, const hwt_store_spec *spec, int64_t *id);

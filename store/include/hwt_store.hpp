@@ -239,6 +239,11 @@ class spec
 		more.flags |= HWT_STORE_REVIVE;
 		return *this;
 	}
+	spec &keep_due() noexcept
+	{
+		more.flags |= HWT_STORE_KEEP_DUE;
+		return *this;
+	}
 
 	/* For priority, grace_ns and spread_ns. */
 	hwt_store_spec more = HWT_STORE_SPEC_INIT;

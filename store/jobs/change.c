@@ -114,7 +114,8 @@ static int read_spec(struct jobs *jobs, hwt_store_spec *spec)
 	spec->priority = jobs->priority;
 	spec->schedule = jobs->cron;
 	spec->zone = jobs->zone;
-	spec->flags = (jobs->replace ? HWT_STORE_REPLACE : 0) | (jobs->revive ? HWT_STORE_REVIVE : 0);
+	spec->flags = (jobs->replace ? HWT_STORE_REPLACE : 0) | (jobs->revive ? HWT_STORE_REVIVE : 0) |
+		      (jobs->keep_due ? HWT_STORE_KEEP_DUE : 0);
 	if (jobs->when && !read_when(jobs->when, wall_us(), &when))
 		return complain(jobs, "\"%s\" is no time: 90s, 2h30m, 18:00, tomorrow 9:00, 2026-12-01T10:00",
 				jobs->when);

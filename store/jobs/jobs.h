@@ -38,7 +38,7 @@ struct jobs {
 	int64_t limit;          /* 0: as the command has it */
 	int64_t running, burst; /* -1: not given */
 	int priority;
-	bool json, colours, all, no_group, replace, revive, make, yes, prometheus, unset, count, version;
+	bool json, colours, all, no_group, replace, revive, keep_due, make, yes, prometheus, unset, count, version;
 	char **words; /* what is no option */
 	int n;
 };

@@ -34,6 +34,7 @@ static const struct option options[] = {
 	{ "priority", required_argument, NULL, 'p' },
 	{ "replace", no_argument, NULL, 'R' },
 	{ "revive", no_argument, NULL, 'V' },
+	{ "keep-due", no_argument, NULL, 'D' },
 	{ "make", no_argument, NULL, 'M' },
 	{ "interval", required_argument, NULL, 'i' },
 	{ "prometheus", no_argument, NULL, 'T' },
@@ -74,6 +75,7 @@ static const struct command {
 	  "  -t, --at TIME           when it is due; now\n"
 	  "  -k, --key KEY           nothing is put if the key is in use; --replace: then that one gets all of this\n"
 	  "                          --revive: then it is pending again if it has failed\n"
+	  "                          --keep-due: then that series gets these settings, and what is due still runs\n"
 	  "  -e, --every DURATION    again and again\n"
 	  "  -c, --cron LINE         by a cron line; -z, --zone ZONE: in that zone\n"
 	  "  -g, --group GROUP       of that group\n"
@@ -82,9 +84,9 @@ static const struct command {
 	  "      --spread DURATION   of a series: due at a random moment within that\n"
 	  "      --make              makes the kind if there is none\n" TIMES "\n"
 	  "  hwt-jobs put mail 'to: alice' --at 'tomorrow 9:00' --key alice\n"
-	  "  hwt-jobs put report --cron '30 6 * * 1-5' --zone Europe/Berlin --key daily\n"
+	  "  hwt-jobs put report --cron '30 6 * * 1-5' --zone Europe/Berlin --key daily --keep-due\n"
 	  "  hwt-jobs put mail - --at 90s <message\n",
-	  "tkRVeczgpAPM", put },
+	  "tkRVDeczgpAPM", put },
 	{ "cancel", "ID... | KIND --key KEY | KIND --all", "ends them; what has failed is removed",
 	  SELECTION "  -s, --state STATES      only what is pending, running, failed\n"
 		    "\n"
@@ -326,6 +328,7 @@ static int set(struct jobs *jobs, int letter)
 		{ 'a', &jobs->all, NULL },    { 'y', &jobs->yes, NULL },    { 'R', &jobs->replace, NULL },
 		{ 'V', &jobs->revive, NULL }, { 'M', &jobs->make, NULL },   { 'T', &jobs->prometheus, NULL },
 		{ 'U', &jobs->unset, NULL },  { 'K', &jobs->count, NULL },  { 'W', &jobs->version, NULL },
+		{ 'D', &jobs->keep_due, NULL },
 	};
 
 	if (letter == 'C')

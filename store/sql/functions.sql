@@ -232,6 +232,82 @@ begin
   end if;
 end $hwt$;
 
+-- HWT_STORE_KEEP_DUE of a series that is there; rows_keep.c. Returns the new due time; -1: it stays; -2: it is no
+-- series that goes on; null: there is no such timeout any more.
+create or replace function public.hwt_keep(its_id bigint, now_us bigint, period bigint, cron text, its_zone text,
+  grace bigint, its_priority int, content bytea) returns bigint language plpgsql as $hwt$
+declare
+  t record;
+  was_put boolean;
+  waits boolean;
+  same_line boolean;
+  period_was bigint;
+  due bigint;
+  base bigint;
+begin
+  for pass in 1 .. 2 loop
+    if pass = 1 then
+      select x.* into t from public.hwt_timeout x where x.id = its_id and x.bucket = (its_id & 1023::bigint)::int;
+    else
+      select x.* into t from public.hwt_timeout x where x.id = its_id and x.bucket = (its_id & 1023::bigint)::int
+        for update;
+    end if;
+    if not found then
+      return null;
+    end if;
+    was_put := t.next_base_us is not null;
+    period_was := case when was_put then t.next_period_us else t.period_us end;
+    same_line := cron is not distinct from case when was_put then t.next_schedule else t.schedule end
+      and its_zone is not distinct from case when was_put then t.next_zone else t.zone end;
+    if t.last is not null or (period_was = 0::bigint
+      and case when was_put then t.next_schedule else t.schedule end is null) then
+      return -2;
+    elsif (t.state::int <> 3 and same_line and period_was = period
+      and grace is not distinct from case when was_put then t.next_grace_us else t.grace_us end
+      and case when was_put then t.next_spread_us else t.spread_us end is null
+      and its_priority = (case when was_put then t.next_priority else t.priority end)::int
+      and coalesce(content, ''::bytea)
+        = coalesce(case when was_put then t.next_data else t.data end, ''::bytea)) then
+      return -1;
+    end if;
+  end loop;
+  waits := t.state::int = 2 or (t.state::int = 1 and (t.attempt > 0 or (t.base_us <= now_us
+    and t.due_us > 0::bigint)));
+  if same_line and t.state::int <> 3 and (was_put or not waits) then
+    due := coalesce(t.next_due_us, t.due_us);
+    base := case when was_put then greatest(t.next_base_us, -1::bigint - t.next_base_us) else t.base_us end;
+  elsif cron is not null then
+    due := 0;
+    base := case when same_line then greatest(now_us, t.base_us) else now_us end;
+  elsif same_line then
+    due := t.base_us + (greatest(now_us - t.base_us, 0::bigint) / period_was + 1::bigint) * period_was;
+    base := due;
+  else
+    due := now_us + period;
+    base := due;
+  end if;
+  if waits then
+    update public.hwt_timeout x set next_due_us = due,
+      next_base_us = case when t.next_base_us >= 0::bigint then base else -1::bigint - base end,
+      next_period_us = period, next_priority = its_priority, next_schedule = cron, next_zone = its_zone,
+      next_grace_us = grace, next_spread_us = null, next_data = nullif(content, ''::bytea),
+      data = case when t.state::int = 1 and t.attempt = 0 then nullif(content, ''::bytea) else x.data end,
+      priority = case when t.state::int = 1 and t.attempt = 0 then its_priority else x.priority end
+    where x.id = its_id and x.bucket = t.bucket;
+    return -1;
+  end if;
+  update public.hwt_timeout x set due_us = due, base_us = base, period_us = period, priority = its_priority,
+    schedule = cron, zone = its_zone, grace_us = grace, spread_us = null, data = nullif(content, ''::bytea),
+    attempt = case t.state::int when 3 then 0 else x.attempt end,
+    error = case t.state::int when 3 then null else x.error end,
+    shard = case when x.shard < 0 then -1 - x.shard else x.shard end, epoch = 0, state = 1,
+    tx = pg_current_xact_id(), next_due_us = null, next_base_us = null, next_period_us = null,
+    next_priority = null, next_schedule = null, next_zone = null, next_grace_us = null, next_spread_us = null,
+    next_data = null
+  where x.id = its_id and x.bucket = t.bucket;
+  return due;
+end $hwt$;
+
 -- Each statement costs about as much as the row, so a plain put has two: the kind, and the row. What is seldom given
 -- is looked at only if any of it is. With a cron line due_us is 0 and base_us the time that the first one follows:
 -- the holder begins such a row at once, and files it at its first time; series.c.
@@ -262,6 +338,7 @@ declare
   its_id bigint;
   place int;
   present record;
+  kept bigint;
 begin
   if (num_nonnulls(bytes, key, grp, every, its_cron, its_zone, grace) = 0 and if_exists = 'error'
     and its_priority = 0 and size <= 1048576) is not true then
@@ -272,12 +349,15 @@ begin
     elsif its_priority is null or its_priority < -100 or its_priority > 100 then
       raise invalid_parameter_value using message = format('priority is %s', its_priority),
         hint = 'It is between -100 and 100; 0 is normal.';
-    elsif if_exists is null or if_exists not in ('error', 'keep', 'replace', 'revive') then
+    elsif if_exists is null or if_exists not in ('error', 'keep', 'replace', 'revive', 'keep_due') then
       raise invalid_parameter_value using message = format('if_exists is "%s"', left(if_exists, 64)),
-        hint = 'It is error, keep, replace or revive.';
+        hint = 'It is error, keep, replace, revive or keep_due.';
     elsif key is null and if_exists <> 'error' then
       raise invalid_parameter_value using message = 'if_exists needs a key',
         hint = 'Nothing else can be in use.';
+    elsif if_exists = 'keep_due' and every is null and its_cron is null then
+      raise invalid_parameter_value using message = 'keep_due needs every or cron',
+        hint = 'It is for series that a program declares.';
     elsif data is not null and bytes is not null then
       raise invalid_parameter_value using message = 'data and bytes exclude each other',
         hint = 'data is text, which is kept as UTF-8.';
@@ -349,7 +429,17 @@ begin
     continue when not found;
     if if_exists = 'keep' or (if_exists = 'revive' and present.state <> 3) then
       return present.id;
-    elsif if_exists = 'error' then
+    elsif if_exists = 'keep_due' then
+      kept := public.hwt_keep(present.id, now_us, period, its_cron, its_zone, its_grace, its_priority, content);
+      if kept >= 0 and kept < now_us + horizon + 1000000::bigint then
+        perform public.hwt_tell(present.id, kind_id * 1024 + place % kind_shards, kept, size, its_priority,
+          its_group);
+      end if;
+      continue when kept is null;
+    end if;
+    if kept > -2 then
+      return present.id;
+    elsif if_exists = 'error' or kept = -2 then
       raise unique_violation using
         message = format('kind %s: timeout %s with the key "%s" is there', its_kind, present.id, key),
         hint = 'if_exists => keep, replace or revive says what to do then; or cancel it.';
@@ -358,6 +448,8 @@ begin
       data = nullif(content, ''::bytea), attempt = 0, priority = its_priority, schedule = its_cron,
       zone = its_zone, grace_us = its_grace,
       spread_us = null, error = null, state = 1, epoch = 0,
+      next_due_us = null, next_base_us = null, next_period_us = null, next_priority = null, next_schedule = null,
+      next_zone = null, next_grace_us = null, next_spread_us = null, next_data = null,
       shard = case when t.shard < 0 then -1 - t.shard else t.shard end, tx = pg_current_xact_id()
     where t.id = present.id and t.bucket = (present.id & 1023::bigint)::int
       and (t.state = 3 or (t.state = 1 and if_exists = 'replace'));

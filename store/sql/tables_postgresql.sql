@@ -74,7 +74,7 @@ create table hwt_timeout (
   grace_us bigint,
   spread_us bigint,
   next_due_us bigint,            -- next_...: what has replaced it while it runs
-  next_base_us bigint,
+  next_base_us bigint,           -- -1 - base: it is what a series keeps for the end of the run that is due
   next_period_us bigint,
   next_grace_us bigint,
   next_spread_us bigint,

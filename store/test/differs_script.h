@@ -22,6 +22,7 @@
  *   g group         m states             P priority        K kind's name o mode
  *   y key           b bool               p period          x error       h store
  *   d data          S snapshot           n news            C schedule    z zone
+ *   j a time of now, not 0               J a base that is kept, or not
  *   q most runs     Q most runs, or -1   L levels          u how many numbers   a how much later  M a kind to remove
  */
 /* clang-format off */
@@ -47,11 +48,13 @@ static const struct meaning {
 	MEANING(OVER, 0, "s"), MEANING(TAKE, 4, "sEO"), MEANING(GIVE, 0, "sEOLb"),
 	MEANING(SHARE, 0, "s"), MEANING(BEGIN, 1, "isEOeEAAR"), MEANING(BEGIN_UNLOCKED, 1, "isEOeEAAR"),
 	MEANING(BEGUN, 14, "i"), MEANING(BEGIN_UNDO, 0, "ie"), MEANING(PENDING, 9, "i"), MEANING(INHERIT, 2, "ieW"),
-	MEANING(END_LOCK, 1, "i"), MEANING(END_DONE, 1, "ie"), MEANING(END_AGAIN, 2, "ievbTTAx"),
-	MEANING(END_FAIL, 1, "iex"), MEANING(END_LAST, 1, "ie"), MEANING(END_NEXT, 4, "ie"), MEANING(CLOSE, 1, "ie"),
+	MEANING(END_LOCK, 1, "i"), MEANING(END_DONE, 1, "ie"), MEANING(END_AGAIN, 2, "ievbTTAxbb"),
+	MEANING(END_FAIL, 1, "iex"), MEANING(END_LAST, 1, "ie"), MEANING(END_NEXT, 4, "iebj"), MEANING(CLOSE, 1, "ie"),
 	MEANING(DRAW, 1, "u"), MEANING(PUT, 4, "IkswbpPgyd"),
 	MEANING(PUT_KEYED, 4, "IkswbpPgyd"), MEANING(PUT_REPLACE, 4, "IkswbpPgydaCzWW"),
 	MEANING(PUT_REVIVE, 4, "IkswbpPgydaCzWW"), MEANING(PUT_SERIES, 4, "IkswbpPgydaCzWW"),
+	MEANING(KEEP_READ, 16, "Bkgyd"), MEANING(KEEP_LOCK, 1, "i"), MEANING(KEEP_NOW, 4, "iUTpPCzWWd"),
+	MEANING(KEEP_NEXT, 4, "ijJpPCzWWdb"),
 	MEANING(STORE, 2, "K"), MEANING(HERE, 1, "h"), MEANING(OTHERS, 1, "sN"),
 	MEANING(RULES, 7, "s"), MEANING(RULES_OWN, 7, "Bk"), MEANING(RULES_RUN, 8, "sEtic"),
 	MEANING(RULES_LOCK, 0, "s"), MEANING(RULES_RAISE, 0, "s"), MEANING(RULES_TELL, 0, "sN"),
@@ -226,6 +229,10 @@ static int64_t draw_number(char letter, const struct subject *of)
 		return DRAW_OF(INT64_MIN, INT64_MIN, INT64_MIN, -5, 0, script_now_us - 100000000, script_now_us);
 	case 'U':
 		return DRAW_OF(INT64_MAX, INT64_MAX, script_now_us + 70000000, script_now_us + 1, script_now_us, 0);
+	case 'j':
+		return script_now_us + DRAW_OF(-100000000, -1, 0, 1, 60000000);
+	case 'J':
+		return DRAW_OF(1, -1, -1, -1) * (script_now_us + DRAW_OF(-100000000, -1, 0, 60000000));
 	case 'u':
 		return DRAW_OF(1, 2, 100000, INT64_C(1) << 50);
 	case 'w':
@@ -516,6 +523,8 @@ static void draw_next(struct move *move, const bool *allowed)
 		{ HWTS_SQL_CANCEL_LAST, HWTS_SQL_END_LAST },    { HWTS_SQL_INHERIT, HWTS_SQL_LOOK_GROUP },
 		{ HWTS_SQL_END_AGAIN, HWTS_SQL_LOOK_NO_GROUP }, { HWTS_SQL_CLOSE, HWTS_SQL_END_DONE },
 		{ HWTS_SQL_END_FAIL, HWTS_SQL_PUT_REVIVE },     { HWTS_SQL_RULES_RUN, HWTS_SQL_END_FAIL },
+		{ HWTS_SQL_KEEP_NEXT, HWTS_SQL_END_NEXT },      { HWTS_SQL_KEEP_NEXT, HWTS_SQL_END_AGAIN },
+		{ HWTS_SQL_KEEP_NEXT, HWTS_SQL_END_FAIL },      { HWTS_SQL_KEEP_NEXT, HWTS_SQL_PENDING },
 	};
 
 	if (!plot.of && allowed[HWTS_SQL_KIND_REMOVE] && draw(40) == 0) {

@@ -71,7 +71,7 @@ struct side {
 
 /*
  * Columns that are compared.  type: n a number, l a list of kinds, b a bool, t a text, k a key.  null, the simulation's
- * NULL: 0 is 0, - is -1, N a row whose NEXT_DUE is 0, L a row whose RULES_LIMITED is 0.
+ * NULL: 0 is 0, - is -1, N a row whose NEXT_BASE is 0, L a row whose RULES_LIMITED is 0.
  */
 struct column {
 	const char *name;
@@ -394,7 +394,7 @@ static void write_sim_cell(char *to, const struct column *column, const struct v
 		}
 		to[at] = '\0';
 	} else if ((column->null == '0' && number == 0) || (column->null == '-' && number == -1) ||
-		   (column->null == 'N' && !t->n[NEXT_DUE]) || (column->null == 'L' && !t->n[RULES_LIMITED])) {
+		   (column->null == 'N' && !t->n[NEXT_BASE]) || (column->null == 'L' && !t->n[RULES_LIMITED])) {
 		(void)strcpy(to, "~");
 	} else {
 		(void)sprintf(to, "%" PRId64, number);

@@ -149,7 +149,7 @@ const char *hwt_version(void);
 
 PULLED = 1
 AT_MOST_ONCE = 1
-ABSOLUTE, REPLACE, REVIVE = 1, 2, 4
+ABSOLUTE, REPLACE, REVIVE, KEEP_DUE = 1, 2, 4, 8
 WITH_DATA = 1 << 31
 INT64_MAX = 2**63 - 1
 UINT32_MAX = 2**32 - 1
@@ -225,9 +225,11 @@ _CLASSES: Dict[int, Type[Error]] = {
 
 #: What the library's texts say, and what it is called here.
 _NAMES = {
-	"HWT_STORE_REPLACE and HWT_STORE_REVIVE": 'if_exists "replace" and "revive"',
+	"HWT_STORE_REPLACE, HWT_STORE_REVIVE and HWT_STORE_KEEP_DUE": 'if_exists "replace", "revive" and "keep_due"',
 	"HWT_STORE_REPLACE": 'if_exists "replace"',
 	"HWT_STORE_REVIVE": 'if_exists "revive"',
+	"HWT_STORE_KEEP_DUE": 'if_exists "keep_due"',
+	"a period or a schedule": "every or cron",
 	"HWT_STORE_ABSOLUTE": "at",
 	"delay_ns": "delay",
 	"due_us": "at",

@@ -43,12 +43,12 @@ ANY = Groups.ANY
 Group = Union[str, None, Groups]
 
 #: A put finds its key in use.
-IfExists = Literal["error", "keep", "replace", "revive"]
+IfExists = Literal["error", "keep", "replace", "revive", "keep_due"]
 
 #: What json.dumps calls for values that JSON has not.
 Default = Optional[Callable[[Any], Any]]
 
-_IF_EXISTS = {"error": 0, "keep": 0, "replace": _lib.REPLACE, "revive": _lib.REVIVE}
+_IF_EXISTS = {"error": 0, "keep": 0, "replace": _lib.REPLACE, "revive": _lib.REVIVE, "keep_due": _lib.KEEP_DUE}
 
 
 @dataclass(frozen=True)
@@ -69,7 +69,8 @@ class Put:
 	grace      how late a run may start; later a single one has failed, and a series goes on at its next time
 	spread     of a series: due at a random moment within so long after each time
 	if_exists  the key is in use: "error" raises Exists; "keep" leaves what is there; "replace" gives it all that this
-	           put says, after its run if it runs; "revive" does so only if it has failed. These three return its id
+	           put says, after its run if it runs; "revive" does so only if it has failed; "keep_due", of a series
+	           that a program declares at each start, changes its settings and loses nothing that is due. These return its id
 	"""
 
 	kind: str

@@ -159,7 +159,7 @@ def test_a_series_goes_on_until_it_is_ended(world: World) -> None:
 					run.end_series()
 					store.stop()
 
-			id = await store.put("beat", every=1, key="the beat", if_exists="revive")
+			id = await store.put("beat", every=1, key="the beat", if_exists="keep_due")
 			await store.run()
 			assert due[1] - due[0] >= timedelta(seconds=1)
 			assert await store.get(id) is None

@@ -128,6 +128,13 @@ def test_a_key_is_used_once(world: World) -> None:
 		kept = store.get(id)
 		assert kept is not None and kept.data == 1
 		assert store.put("a", 4, at=LATER, key="k", if_exists="replace") == id
+		with pytest.raises(hwt_store.Exists):
+			store.put("a", 3, every=60, key="k", if_exists="keep_due")
+		with pytest.raises(hwt_store.Invalid, match="every or cron"):
+			store.put("a", 3, key="l", if_exists="keep_due")
+		series = store.put("a", 3, every=60, delay=3600, key="l", if_exists="keep_due")
+		assert store.put_many([Put("a", 5, every=90, key="l", if_exists="keep_due")]) == [series]
+		assert store.get(series).data == 5
 		replaced = store.get(id)
 		assert replaced is not None and replaced.data == 4
 

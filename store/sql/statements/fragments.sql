@@ -90,9 +90,26 @@ until_us not between @boot - 600000000 and @boot + 3600000000
 -- One row: the bucket says in which partition it is.
 id = ?1 and bucket = (?1 & 1023)
 
+--: fragment NOT_REPLACED
+-- What replaces a run has a base; what a series keeps for the end of its run has -1 - base.
+coalesce(next_base_us, -1) < 0
+
 --: fragment UNMARKED
 -- The run in progress is neither the last nor replaced.
-last is null and next_due_us is null
+last is null and {NOT_REPLACED}
+
+--: fragment HELD_LAST
+-- The settings of a series that hold last, before its data.
+case when t.next_base_us is null then t.period_us else t.next_period_us end,
+  case when t.next_base_us is null then t.schedule else t.next_schedule end,
+  case when t.next_base_us is null then t.zone else t.next_zone end,
+  coalesce(case when t.next_base_us is null then t.grace_us else t.next_grace_us end, 0),
+  coalesce(case when t.next_base_us is null then t.spread_us else t.next_spread_us end, 0),
+  case when t.next_base_us is null then t.priority else t.next_priority end
+
+--: fragment KEPT_ROW
+t.id, t.state, t.due_us, t.base_us, t.attempt, coalesce(t.next_due_us, 0), coalesce(t.next_base_us, 0),
+  t.last is not null, {HELD_LAST}
 
 --: fragment NEXT_GOES
 next_due_us = null, next_base_us = null, next_period_us = null, next_priority = null, next_schedule = null,

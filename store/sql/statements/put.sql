@@ -57,6 +57,49 @@ update @_meta
 --: postgresql
 {ALONE_POSTGRESQL} {IN_USE} nothing {RETURNING}
 
+--: KEEP_READ keep (bucket int, kind int, grp key, key key, data data)
+-- Reads a series that a program declares again: what holds last, and whether its data are these; rows_keep.c.
+--: sqlite
+select {KEPT_ROW},
+  coalesce(case when t.next_base_us is null then t.data else t.next_data end, x'') = coalesce(?5, x''), @now
+  from @_timeout t
+  where t.bucket = ?1 and t.kind = ?2 and t.grp = ?3 and t.key = ?4
+--: postgresql
+select {KEPT_ROW},
+  coalesce(case when t.next_base_us is null then t.data else t.next_data end, ''::bytea)
+    = coalesce(?5, ''::bytea), @now
+  from @_timeout t
+  where t.bucket = ?1 and t.kind = ?2 and t.grp = ?3 and t.key = ?4
+
+--: KEEP_LOCK keep (id bigint)
+-- Locks the row of a series whose settings are about to change.
+--: sqlite
+select id from @_timeout where {THIS}
+--: postgresql
+select id from @_timeout where {THIS} for update
+
+--: KEEP_NOW keep (id bigint, due_us bigint, base_us bigint, period_us bigint, priority int, schedule text, zone text,
+--:   grace_us bigint, spread_us bigint, data data)
+-- The new settings of a series that does not run hold at once.
+update @_timeout
+  set due_us = ?2, base_us = ?3, period_us = ?4, priority = ?5, schedule = ?6, zone = ?7,
+    grace_us = nullif(?8, 0), spread_us = nullif(?9, 0), data = ?10,
+    attempt = case state when 3 then 0 else attempt end, error = case state when 3 then null else error end,
+    shard = case when shard < 0 then -1 - shard else shard end, epoch = 0, state = 1, {NEXT_GOES}@tx
+  where {THIS} and state <> 2
+  {RETURNING}
+
+--: KEEP_NEXT keep (id bigint, due_us bigint, base_us bigint, period_us bigint, priority int, schedule text, zone text,
+--:   grace_us bigint, spread_us bigint, data data, starts_new bool)
+-- The new settings of a series that is due or runs hold after that. starts_new: it has not started, and runs with these
+-- data.
+update @_timeout
+  set next_due_us = ?2, next_base_us = ?3, next_period_us = ?4, next_priority = ?5, next_schedule = ?6,
+    next_zone = ?7, next_grace_us = nullif(?8, 0), next_spread_us = nullif(?9, 0), next_data = ?10,
+    data = case when ?11 then ?10 else data end, priority = case when ?11 then ?5 else priority end
+  where {THIS} and state <> 3
+  {RETURNING}
+
 --: TELL tell (ids ids, own_name text, own_too bool, horizon_us bigint)
 -- Tells the holders of these rows that the rows are due soon; this process (own_name) only if own_too. SQLite: rows
 -- due before now + horizon; rows_send.c says why. The dead are left no hints, which nobody would remove if no process

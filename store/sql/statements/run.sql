@@ -53,7 +53,7 @@ update @_timeout
 --: PENDING pending (ids ids)
 -- Why a row was not begun.
 select t.id, t.due_us, (select s.epoch from @_shard s where s.id = t.shard), t.state, t.attempt, t.epoch,
-  case when t.next_due_us is not null then 2 when t.last is not null then 1 else 0 end,
+  case when t.next_base_us >= 0 then 2 when t.last is not null then 1 else 0 end,
   (select s.rules from @_shard s where s.id = t.shard), @now
   from @_timeout t
   where t.id {IN_LIST} and t.state <> 3
@@ -79,46 +79,64 @@ select id from @_timeout where id = any(?1) for update skip locked
 --: END_DONE end (ids bigint[], epoch bigint)
 -- A run is done: its row goes, unless it was replaced.
 --: sqlite
-delete from @_timeout where id = ?1 and state = 2 and epoch = ?2 and next_due_us is null
+delete from @_timeout where id = ?1 and state = 2 and epoch = ?2 and {NOT_REPLACED}
 --: postgresql
 delete from @_timeout
-  where id = any(?1) and state = 2 and epoch = ?2 and next_due_us is null
+  where id = any(?1) and state = 2 and epoch = ?2 and {NOT_REPLACED}
   returning id
 
 --: END_AGAIN end (id bigint, epoch bigint, time_us bigint, is_delay bool, limit_us bigint, base_us bigint, attempt
---:   int, error text)
+--:   int, error text, goes_on bool, starts_new bool)
 -- A run is filed again: a retry, or the next time of a series. is_delay: at now + time_us, not after limit_us. error
--- null: what is there stays; '': it goes.
+-- null: what is there stays; '': it goes. goes_on: a series at its next time, so that what was kept for this end
+-- holds: END_NEXT. starts_new: it has not started, and starts with the data that were kept.
 with w as materialized (select case when not ?4 then ?3 when @now + ?3 < ?5 then @now + ?3 else ?5 end us)
 update @_timeout
   set state = 1, epoch = 0, due_us = w.us, base_us = ?6, attempt = ?7,
-    error = case when ?8 is null then error else nullif(?8, '') end@tx
+    error = case when ?8 is null then error else nullif(?8, '') end,
+    data = case when ?10 and next_base_us < 0 then next_data else data end,
+    priority = case when ?10 and next_base_us < 0 then next_priority else priority end@tx
   from w
-  where {THIS} and state = 2 and epoch = ?2 and {UNMARKED}
+  where {THIS} and state = 2 and epoch = ?2 and {UNMARKED} and (next_base_us is null or not ?9)
   returning id, due_us
 
 --: END_FAIL end (id bigint, epoch bigint, error text)
--- A run has failed for good: its row is kept in a shard below 0, where no look reads it.
+-- A run has failed for good: its row is kept in a shard below 0, where no look reads it. Settings that were kept for
+-- this end hold.
 update @_timeout
-  set state = 3, shard = -1 - shard, error = ?3
+  set state = 3, shard = -1 - shard, error = ?3,
+    period_us = case when next_base_us < 0 then next_period_us else period_us end,
+    priority = case when next_base_us < 0 then next_priority else priority end,
+    schedule = case when next_base_us < 0 then next_schedule else schedule end,
+    zone = case when next_base_us < 0 then next_zone else zone end,
+    grace_us = case when next_base_us < 0 then next_grace_us else grace_us end,
+    spread_us = case when next_base_us < 0 then next_spread_us else spread_us end,
+    data = case when next_base_us < 0 then next_data else data end, {NEXT_GOES}
   where {THIS} and state = 2 and epoch = ?2 and {UNMARKED}
   returning id
 
 --: END_LAST end (id bigint, epoch bigint)
 -- Removes a row whose run was the last, whatever that has answered.
 delete from @_timeout
-  where {THIS} and state = 2 and epoch = ?2 and last is not null and next_due_us is null
+  where {THIS} and state = 2 and epoch = ?2 and last is not null and {NOT_REPLACED}
   returning id
 
---: END_NEXT end (id bigint, epoch bigint)
--- Files what has replaced a run, whatever that has answered, and also if its process died.
+--: END_NEXT end (id bigint, epoch bigint, goes_on bool, began_us bigint)
+-- Files what has replaced a run, whatever that has answered, and also if its process died. goes_on: the series goes
+-- on, and the settings that were kept for this end hold. Its next time is the one that was computed with them; if that
+-- had come as the run began, the next one of the period. That of a line is computed by the holder, as of one that SQL
+-- has put.
 update @_timeout
-  set state = 1, epoch = 0, attempt = 0, last = null, error = null, due_us = next_due_us, next_due_us = null,
-    base_us = next_base_us, next_base_us = null, period_us = next_period_us, next_period_us = null,
-    priority = next_priority, next_priority = null, schedule = next_schedule, next_schedule = null,
-    zone = next_zone, next_zone = null, grace_us = next_grace_us, next_grace_us = null,
-    spread_us = next_spread_us, next_spread_us = null, data = next_data, next_data = null@tx
-  where {THIS} and state = 2 and epoch = ?2 and next_due_us is not null
+  set state = 1, epoch = 0, attempt = 0, last = null, error = null,
+    due_us = case when next_base_us >= 0 or next_due_us > ?4 then next_due_us
+    when next_schedule is not null or next_period_us <= 0 then 0
+    else -1 - next_base_us + ((?4 + 1 + next_base_us) / next_period_us + 1) * next_period_us end,
+    base_us = case when next_base_us >= 0 then next_base_us when next_due_us > ?4 then -1 - next_base_us
+    when next_schedule is not null or next_period_us <= 0 then ?4
+    else -1 - next_base_us + ((?4 + 1 + next_base_us) / next_period_us + 1) * next_period_us end,
+    period_us = next_period_us, priority = next_priority, schedule = next_schedule, zone = next_zone,
+    grace_us = next_grace_us, spread_us = next_spread_us, data = next_data, {NEXT_GOES}@tx
+  where {THIS} and state = 2 and epoch = ?2 and (next_base_us >= 0 or (?3 and next_base_us < 0))
   returning id, due_us, coalesce(length(data), 0), priority
 
 --: CLOSE close_run (id bigint, epoch bigint)

@@ -12,7 +12,7 @@
 #include "store/store.h"
 #include "window/window.h"
 
-#define CHANGES (HWT_STORE_REPLACE | HWT_STORE_REVIVE) /* what is there may change */
+#define CHANGES (HWT_STORE_REPLACE | HWT_STORE_REVIVE | HWT_STORE_KEEP_DUE) /* what is there may change */
 #define MANY 10000 /* in one transaction: a herd that held the database's lock for longer would end leases */
 #define INSTEAD "use hwt_store_put_on with run->connection"
 #define LONGEST_PERIOD_NS (HWTS_LONGEST_PERIOD_US * 1000)
@@ -55,6 +55,7 @@ static int check_series(const hwt_store_spec *spec)
 
 static int check_spec(const hwt_store_spec *spec)
 {
+	unsigned changes = spec->flags & CHANGES;
 	int rc = hwts_check_kind_name(spec->kind);
 
 	if (rc == 0 && spec->key)
@@ -75,9 +76,12 @@ static int check_spec(const hwt_store_spec *spec)
 	if (spec->flags & ~(HWT_STORE_ABSOLUTE | CHANGES))
 		return hwts_fail(EINVAL, "flags has unknown bits: %#x", spec->flags);
 	if (spec->flags & CHANGES && !spec->key)
-		return hwts_fail(EINVAL, "HWT_STORE_REPLACE and HWT_STORE_REVIVE need a key");
-	if ((spec->flags & CHANGES) == CHANGES)
-		return hwts_fail(EINVAL, "HWT_STORE_REPLACE and HWT_STORE_REVIVE exclude each other");
+		return hwts_fail(EINVAL, "HWT_STORE_REPLACE, HWT_STORE_REVIVE and HWT_STORE_KEEP_DUE need a key");
+	if (changes & (changes - 1))
+		return hwts_fail(EINVAL,
+				 "HWT_STORE_REPLACE, HWT_STORE_REVIVE and HWT_STORE_KEEP_DUE exclude each other");
+	if (spec->flags & HWT_STORE_KEEP_DUE && spec->period_ns == 0 && !spec->schedule)
+		return hwts_fail(EINVAL, "HWT_STORE_KEEP_DUE needs a period or a schedule");
 	if (spec->flags & HWT_STORE_ABSOLUTE && (spec->due_us < 0 || spec->due_us > HWTS_LATEST_US))
 		return hwts_fail(EINVAL, "due_us is not between 1970 and the year 10000: it counts microseconds");
 	return check_series(spec);
@@ -105,6 +109,7 @@ static int describe(const hwt_store_spec *given, struct hwts_put *put)
 		.absolute = (spec->flags & HWT_STORE_ABSOLUTE) != 0,
 		.replace = (spec->flags & HWT_STORE_REPLACE) != 0,
 		.revive = (spec->flags & HWT_STORE_REVIVE) != 0,
+		.keep_due = (spec->flags & HWT_STORE_KEEP_DUE) != 0,
 		.period_us = hwts_up_to_us(spec->period_ns),
 		.schedule = spec->schedule,
 		.zone = spec->zone,
@@ -178,10 +183,10 @@ static void note(hwt_store *store, const struct hwts_put *puts, size_t n)
 		if (puts[i].rc != 0)
 			continue;
 		HWTS_TALLY(store, put, 1);
-		if (puts[i].runs) {
+		if (puts[i].runs)
 			hwts_give_back_changed(store, puts[i].id);
+		if (puts[i].runs || puts[i].stays)
 			continue;
-		}
 		due = (struct hwts_due){
 			.id = puts[i].id, .due_us = puts[i].due_us, .shard = puts[i].shard, .len = (uint32_t)puts[i].len
 		};
@@ -203,7 +208,7 @@ static void find_changed(hwt_store *store, struct hwts_put *puts, size_t n)
 
 	hwts_cut(text, sizeof(text), hwts_fail_text(), strlen(hwts_fail_text()));
 	for (size_t i = 0; i < n; i++) {
-		if (!puts[i].replace && !puts[i].revive)
+		if (!puts[i].replace && !puts[i].revive && !puts[i].keep_due)
 			continue;
 		if (!conn && rc == 0)
 			rc = hwts_pool_get(store, &conn);

@@ -115,12 +115,13 @@ struct hwts_put {
 	int64_t grace_us, spread_us;
 	int64_t later_us; /* due so much after the time on its grid */
 	int priority;
-	bool absolute, replace, revive;
+	bool absolute, replace, revive, keep_due;
 
 	int rc;           /* 0, EEXIST; one by one also what else became of this one alone */
 	int64_t found_id; /* of the row that is there now; 0: not known */
 	bool again;       /* refused, and may be accepted now */
 	bool runs;        /* it has replaced one that runs: due_us is that of the run */
+	bool stays;       /* keep_due: the due time in the database is what it was */
 	int64_t due_us;
 	int32_t shard;
 };
@@ -164,6 +165,7 @@ struct hwts_row {
 	int64_t rest_us; /* with give_back: no begin before that has passed */
 	unsigned next_attempt;
 	bool give_back; /* it was not started */
+	bool serves;    /* its series goes on at its next time: settings that were kept for this end hold */
 	bool ending;    /* its end is to be committed */
 	bool again;     /* its task has answered so, or it came too late: no failure */
 	bool synced;    /* once its end was answered, no crash of the server may undo it */

@@ -182,6 +182,9 @@ struct hwts_refill {
 #define HWTS_REFILLS 16 /* in one exchange */
 int hwts_rows_refill(struct hwts_conn *conn, struct hwts_refill *refills, size_t n);
 
+/* In rows_keep.c: those that keep_due and found their key in use, in the transaction that is open. */
+int hwts_rows_keep(struct hwts_conn *conn, struct hwts_put *puts, size_t n);
+
 /* In rows_run.c and rows_end.c. */
 int hwts_rows_begin(struct hwts_conn *conn, struct hwts_want *wants, size_t n, bool synced, bool again);
 /* What processes held when they died, and was not begun. */

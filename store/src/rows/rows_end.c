@@ -54,6 +54,12 @@ static int filed(void *ctx, const struct hwts_value *value)
 	return 0;
 }
 
+/* Its series goes on at the next time; the answer may have become another one since. */
+static bool serves_time(const struct hwts_row *row)
+{
+	return row->serves && row->how == HWTS_AT && !row->give_back;
+}
+
 static struct hwts_step end_of(struct hwts_row *row)
 {
 	const char *error = row->give_back || row->again ? NULL : row->error;
@@ -67,7 +73,8 @@ static struct hwts_step end_of(struct hwts_row *row)
 	return (struct hwts_step)HWTS_ASK(END_AGAIN, filed, row, HWTS_NUMBER(row->id), HWTS_NUMBER(row->epoch),
 					  HWTS_NUMBER(row->when_us), HWTS_NUMBER(row->how == HWTS_AFTER),
 					  HWTS_NUMBER(row->limit_us), HWTS_NUMBER(row->next_base_us),
-					  HWTS_NUMBER(row->next_attempt), HWTS_TEXT(error));
+					  HWTS_NUMBER(row->next_attempt), HWTS_TEXT(error),
+					  HWTS_NUMBER(serves_time(row)));
 }
 
 /* Its row was marked as its last run.  What that has answered counts no more. */
@@ -99,7 +106,8 @@ static int replaced(void *ctx, const struct hwts_value *value)
 static void write_marked(struct hwts_step *steps, struct hwts_row *row)
 {
 	steps[0] = (struct hwts_step)HWTS_ASK(END_LAST, gone, row, HWTS_NUMBER(row->id), HWTS_NUMBER(row->epoch));
-	steps[1] = (struct hwts_step)HWTS_ASK(END_NEXT, replaced, row, HWTS_NUMBER(row->id), HWTS_NUMBER(row->epoch));
+	steps[1] = (struct hwts_step)HWTS_ASK(END_NEXT, replaced, row, HWTS_NUMBER(row->id), HWTS_NUMBER(row->epoch),
+					      HWTS_NUMBER(serves_time(row)), HWTS_NUMBER(row->now_us));
 	steps[2] = end_of(row);
 }
 

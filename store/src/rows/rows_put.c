@@ -13,7 +13,7 @@
 static bool changes(const struct hwts_put *puts, size_t n)
 {
 	for (size_t i = 0; i < n; i++)
-		if (puts[i].replace || puts[i].revive)
+		if (puts[i].replace || puts[i].revive || puts[i].keep_due)
 			return true;
 	return false;
 }
@@ -234,8 +234,10 @@ int hwts_rows_put_on(struct hwts_conn *conn, struct hwts_put *put)
 	int rc = 0;
 
 	write_here(conn->db, put, here, sizeof(here));
-	conn->here = here;
 	put->again = true;
+	if (put->keep_due) /* what it finds it may change, so it asks before */
+		rc = hwts_rows_here(conn);
+	conn->here = here;
 	for (int tries = 0; tries < TRIES && put->again && rc == 0; tries++)
 		rc = hwts_rows_send(conn, put, 1, HWTS_OPEN, false);
 	if (rc == 0 && put->rc != 0)

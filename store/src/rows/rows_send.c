@@ -155,7 +155,7 @@ static void write_row(struct batch *batch, size_t at, int64_t now_us)
 
 	put->rc = EEXIST; /* until it is returned */
 	put->again = put->key != NULL;
-	put->runs = false;
+	put->runs = put->stays = false;
 	put->found_id = 0;
 	put->id = put->drawn;
 	put->shard = hwts_shard_of(&put->kind, put->id);
@@ -234,7 +234,7 @@ static int find_refused(struct hwts_conn *conn, struct batch *batch, unsigned fl
 
 	batch->step_count = 0;
 	for (struct hwts_put *put = batch->puts; put < batch->puts + batch->n; put++)
-		if (put->rc != 0 && put->key)
+		if (put->rc != 0 && put->key && !put->keep_due)
 			batch->steps[batch->step_count++] = hwts_find(put->kind.id, put->group, put->key, met, put);
 	if (batch->step_count > 0)
 		rc = hwts_run(conn, batch->steps, batch->step_count, flags & HWTS_OPEN ? flags : HWTS_READS);
@@ -255,7 +255,7 @@ static bool write_news(struct hwts_conn *conn, struct hwts_step *step, int64_t *
 	size_t count = 0;
 
 	for (size_t i = 0; i < n; i++)
-		if (is_soon(conn, &puts[i]) && !(known && puts[i].rc != 0))
+		if (is_soon(conn, &puts[i]) && !(known && (puts[i].rc != 0 || puts[i].stays)))
 			ids[count++] = puts[i].id;
 	*step = (struct hwts_step){ .sql = HWTS_SQL_TELL,
 				    .args = { HWTS_BYTES(ids, count), HWTS_TEXT(hwts_me(conn->db)), HWTS_NUMBER(false),
@@ -279,13 +279,23 @@ static int read_clock(struct hwts_conn *conn, int64_t *now_us)
 	return conn->db->engine->locks_rows ? 0 : hwts_rows_clock(conn, HWTS_SYNCED | HWTS_OPEN, now_us);
 }
 
+static bool any_keeps(const struct hwts_put *puts, size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		if (puts[i].keep_due)
+			return true;
+	return false;
+}
+
 /* Sends rows, and tells of them in the same exchange if that is asked for. */
 int hwts_rows_send(struct hwts_conn *conn, struct hwts_put *puts, size_t n, unsigned flags, bool tells)
 {
 	int64_t *ids = hwts_alloc(n * sizeof(*ids)), now_us;
 	struct batch batch;
+	bool keeps = any_keeps(puts, n), ends = keeps && !(flags & HWTS_OPEN);
 	int rc = open_batch(&batch, puts, n) && ids ? read_clock(conn, &now_us) : ENOMEM;
 
+	flags |= keeps ? HWTS_OPEN : 0;
 	if (rc == 0) {
 		write_batch(&batch, now_us);
 		if (tells && write_news(conn, &batch.steps[batch.step_count], ids, puts, n, false))
@@ -294,7 +304,9 @@ int hwts_rows_send(struct hwts_conn *conn, struct hwts_put *puts, size_t n, unsi
 	}
 	if (rc == 0)
 		rc = find_refused(conn, &batch, flags);
-	if (rc != 0)
+	if (rc == 0 && keeps)
+		rc = hwts_rows_keep(conn, puts, n);
+	if (rc != 0 || ends)
 		rc = hwts_finish(conn, rc);
 	close_batch(&batch);
 	free(ids);

@@ -128,6 +128,7 @@ void hwts_fail_run(struct hwts_row *row, const char *error, bool counts)
 static void succeed(struct hwts_row *row)
 {
 	row->how = hwts_is_series(row) ? HWTS_AT : HWTS_DONE;
+	row->serves = true;
 	row->when_us = row->grid_due_us;
 	row->next_base_us = row->grid_us;
 	row->next_attempt = 0;

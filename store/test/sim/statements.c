@@ -122,7 +122,7 @@ void sim_drop_next(struct version *version)
 
 static bool is_unmarked(const struct version *t)
 {
-	return !t->n[LAST] && !t->n[NEXT_DUE];
+	return !t->n[LAST] && t->n[NEXT_BASE] <= 0;
 }
 
 static bool is_any(struct act *act, const struct version *version)
@@ -198,7 +198,7 @@ static bool goes_on(struct act *act, const struct version *t)
 
 static bool has_more(struct act *act, const struct version *t)
 {
-	return goes_on(act, t) || t->n[NEXT_DUE];
+	return goes_on(act, t) || t->n[NEXT_BASE];
 }
 
 static int states(struct act *act)
@@ -222,7 +222,8 @@ static int pending(struct act *act)
 			continue;
 		shard = sim_shard(act, t->n[SHARD_OF], NULL); /* NULL: somebody has damaged it */
 		SIM_EMIT(act, t->n[ID], t->n[DUE], shard ? shard->n[SHARD_EPOCH] : 0, t->n[STATE], t->n[ATTEMPT],
-			 t->n[EPOCH], t->n[NEXT_DUE] ? 2 : t->n[LAST], shard ? shard->n[SHARD_RULES] : 0, act->now_us);
+			 t->n[EPOCH], t->n[NEXT_BASE] > 0 ? 2 : t->n[LAST], shard ? shard->n[SHARD_RULES] : 0,
+			 act->now_us);
 	}
 	return 0;
 }
@@ -275,7 +276,7 @@ static int make_last(struct act *act, struct row *row)
 static bool is_replaced(struct act *act, const struct version *t)
 {
 	(void)act;
-	return t->n[STATE] == 2 && t->n[NEXT_DUE];
+	return t->n[STATE] == 2 && t->n[NEXT_BASE];
 }
 
 static int drop_next(struct act *act, struct row *row)
@@ -520,7 +521,7 @@ static int inherit(struct act *act, struct row *row)
 		next = t->n[BASE] + ((act->now_us - t->n[BASE]) / t->n[PERIOD] + 1) * t->n[PERIOD];
 	t->n[STATE] = 1;
 	t->n[EPOCH] = 0;
-	t->n[DUE] = HWTS_MIN(next, then);
+	t->n[DUE] = t->n[DUE] == 0 && t->s[SCHEDULE] ? 0 : HWTS_MIN(next, then);
 	t->n[TX] = (int64_t)act->tx->number;
 	set_error(t, HWTS_DIED);
 	SIM_EMIT(act, t->n[ID], t->n[DUE]);
@@ -541,14 +542,19 @@ static bool runs_on(struct act *act, const struct version *t)
 	return runs(act, t) && is_unmarked(t);
 }
 
+static bool runs_as_it_was(struct act *act, const struct version *t)
+{
+	return runs_on(act, t) && !(t->n[NEXT_BASE] && NUMBER_ARG(8));
+}
+
 static bool runs_alone(struct act *act, const struct version *t)
 {
-	return runs(act, t) && !t->n[NEXT_DUE];
+	return runs(act, t) && t->n[NEXT_BASE] <= 0;
 }
 
 static bool runs_replaced(struct act *act, const struct version *t)
 {
-	return runs(act, t) && t->n[NEXT_DUE];
+	return runs(act, t) && (t->n[NEXT_BASE] > 0 || (t->n[NEXT_BASE] < 0 && NUMBER_ARG(2)));
 }
 
 static bool runs_last(struct act *act, const struct version *t)
@@ -577,6 +583,12 @@ static int end_again(struct act *act, struct row *row)
 	t->n[BASE] = NUMBER_ARG(5);
 	t->n[ATTEMPT] = NUMBER_ARG(6);
 	t->n[TX] = (int64_t)act->tx->number;
+	if (NUMBER_ARG(9) && t->n[NEXT_BASE] < 0) {
+		const struct text *data = t->s[NEXT_DATA];
+
+		sim_set_text(t, DATA, data ? data->bytes : NULL, data ? data->len : 0);
+		t->n[PRIORITY] = t->n[NEXT_PRIORITY];
+	}
 	if (act->step->args[7].bytes)
 		sim_set_text(t, ERROR, act->step->args[7].len ? act->step->args[7].bytes : NULL,
 			     act->step->args[7].len);
@@ -589,16 +601,38 @@ static int end_fail(struct act *act, struct row *row)
 	struct version *t = sim_change(act, row);
 
 	t->n[STATE] = 3;
+	if (t->n[NEXT_BASE] < 0) {
+		t->n[NEXT_DUE] = t->n[DUE];
+		t->n[NEXT_BASE] = t->n[BASE];
+		sim_swap_next(t);
+	}
+	sim_drop_next(t);
 	t->n[SHARD_OF] = -1 - t->n[SHARD_OF];
 	sim_set_text(t, ERROR, act->step->args[2].bytes, act->step->args[2].len);
 	SIM_EMIT(act, t->n[ID]);
 	return 0;
 }
 
+/* Of a series whose settings were kept. */
+static void find_kept_time(struct version *t, int64_t now_us)
+{
+	int64_t base_us = -1 - t->n[NEXT_BASE], period_us = t->n[NEXT_PERIOD];
+
+	t->n[NEXT_BASE] = base_us;
+	if (t->n[NEXT_DUE] > now_us)
+		return;
+	t->n[NEXT_DUE] = 0;
+	t->n[NEXT_BASE] = now_us;
+	if (!t->s[NEXT_SCHEDULE] && period_us > 0)
+		t->n[NEXT_DUE] = t->n[NEXT_BASE] = base_us + ((now_us - base_us) / period_us + 1) * period_us;
+}
+
 static int end_next(struct act *act, struct row *row)
 {
 	struct version *t = sim_change(act, row);
 
+	if (t->n[NEXT_BASE] < 0)
+		find_kept_time(t, NUMBER_ARG(3));
 	sim_swap_next(t);
 	sim_drop_next(t);
 	t->n[STATE] = 1;
@@ -607,6 +641,103 @@ static int end_next(struct act *act, struct row *row)
 	set_error(t, NULL);
 	SIM_EMIT(act, t->n[ID], t->n[DUE], len_of(t), t->n[PRIORITY]);
 	return 0;
+}
+
+/*
+ * A series that is declared again
+ */
+
+static int keep_read(struct act *act)
+{
+	EACH_SEEN (act, TIMEOUT, t) {
+		bool next = t->n[NEXT_BASE] != 0;
+		const struct text *data = t->s[next ? NEXT_DATA : DATA];
+		size_t len = data ? data->len : 0;
+		struct hwts_value values[] = { { .number = t->n[ID] },
+					       { .number = t->n[STATE] },
+					       { .number = t->n[DUE] },
+					       { .number = t->n[BASE] },
+					       { .number = t->n[ATTEMPT] },
+					       { .number = t->n[NEXT_DUE] },
+					       { .number = t->n[NEXT_BASE] },
+					       { .number = t->n[LAST] },
+					       { .number = t->n[next ? NEXT_PERIOD : PERIOD] },
+					       sim_text_value(t->s[next ? NEXT_SCHEDULE : SCHEDULE]),
+					       sim_text_value(t->s[next ? NEXT_ZONE : ZONE]),
+					       { .number = t->n[next ? NEXT_GRACE : GRACE] },
+					       { .number = t->n[next ? NEXT_SPREAD : SPREAD] },
+					       { .number = t->n[next ? NEXT_PRIORITY : PRIORITY] },
+					       { .number = len == TEXT_ARG(4)->len &&
+							   (len == 0 ||
+							    memcmp(data->bytes, TEXT_ARG(4)->bytes, len) == 0) },
+					       { .number = act->now_us } };
+
+		if (sim_is_in_group(act, t, 0) && sim_is_text(t->s[KEY], TEXT_ARG(3)))
+			sim_emit(act, values, HWTS_COUNT(values));
+	}
+	return 0;
+}
+
+static bool is_at_rest(struct act *act, const struct version *t)
+{
+	(void)act;
+	return t->n[STATE] != 2;
+}
+
+static bool waits(struct act *act, const struct version *t)
+{
+	(void)act;
+	return t->n[STATE] != 3;
+}
+
+/* The settings of a put that keeps what is due. */
+static void fill_next(struct act *act, struct version *t)
+{
+	t->n[NEXT_DUE] = NUMBER_ARG(1);
+	t->n[NEXT_BASE] = NUMBER_ARG(2);
+	t->n[NEXT_PERIOD] = NUMBER_ARG(3);
+	t->n[NEXT_PRIORITY] = NUMBER_ARG(4);
+	sim_set_text(t, NEXT_SCHEDULE, TEXT_ARG(5)->bytes, TEXT_ARG(5)->len);
+	sim_set_text(t, NEXT_ZONE, TEXT_ARG(6)->bytes, TEXT_ARG(6)->len);
+	t->n[NEXT_GRACE] = NUMBER_ARG(7);
+	t->n[NEXT_SPREAD] = NUMBER_ARG(8);
+	sim_set_text(t, NEXT_DATA, TEXT_ARG(9)->bytes, TEXT_ARG(9)->len);
+}
+
+static int emit_kept(struct act *act, const struct version *t)
+{
+	SIM_EMIT(act, t->n[ID], t->n[DUE], t->n[SHARD_OF], t->n[STATE]);
+	return 0;
+}
+
+static int keep_now(struct act *act, struct row *row)
+{
+	struct version *t = sim_change(act, row);
+
+	fill_next(act, t);
+	sim_swap_next(t);
+	sim_drop_next(t);
+	if (t->n[STATE] == 3) {
+		t->n[ATTEMPT] = 0;
+		set_error(t, NULL);
+	}
+	t->n[SHARD_OF] = t->n[SHARD_OF] < 0 ? -1 - t->n[SHARD_OF] : t->n[SHARD_OF];
+	t->n[EPOCH] = 0;
+	t->n[STATE] = 1;
+	t->n[TX] = (int64_t)act->tx->number;
+	return emit_kept(act, t);
+}
+
+static int keep_next(struct act *act, struct row *row)
+{
+	struct version *t = sim_change(act, row);
+
+	fill_next(act, t);
+	if (NUMBER_ARG(10)) {
+		sim_set_text(t, DATA, TEXT_ARG(9)->bytes, TEXT_ARG(9)->len);
+		t->n[PRIORITY] = NUMBER_ARG(4);
+	}
+	return emit_kept(act, t);
 }
 
 /* It divides by zero if the row is no longer this run's. */
@@ -642,10 +773,13 @@ static const struct change {
 	[HWTS_SQL_INHERIT] = { .fits = is_left, .apply = inherit },
 	[HWTS_SQL_END_LOCK] = { .fits = is_any, .apply = emit_id, .several = true, .patience = SKIPS },
 	[HWTS_SQL_END_DONE] = { .fits = runs_alone, .apply = end_done, .several = true },
-	[HWTS_SQL_END_AGAIN] = { .fits = runs_on, .apply = end_again },
+	[HWTS_SQL_END_AGAIN] = { .fits = runs_as_it_was, .apply = end_again },
 	[HWTS_SQL_END_FAIL] = { .fits = runs_on, .apply = end_fail },
 	[HWTS_SQL_END_LAST] = { .fits = runs_last, .apply = remove_one },
 	[HWTS_SQL_END_NEXT] = { .fits = runs_replaced, .apply = end_next },
+	[HWTS_SQL_KEEP_LOCK] = { .fits = is_any, .apply = emit_id },
+	[HWTS_SQL_KEEP_NOW] = { .fits = is_at_rest, .apply = keep_now },
+	[HWTS_SQL_KEEP_NEXT] = { .fits = waits, .apply = keep_next },
 };
 
 int sim_change_rows(struct act *act)
@@ -676,4 +810,5 @@ sim_statement *const sim_timeout_statements[HWTS_SQLS] = {
 	[HWTS_SQL_BEGUN] = begun,
 	[HWTS_SQL_PENDING] = pending,
 	[HWTS_SQL_CLOSE] = close_one,
+	[HWTS_SQL_KEEP_READ] = keep_read,
 };

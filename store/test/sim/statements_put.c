@@ -435,6 +435,7 @@ static int change_put(struct act *act, struct row *row, size_t i, enum conflict 
 		sim_swap_next(t);
 	} else {
 		fill(act, t, i);
+		sim_drop_next(t);
 		t->n[STATE] = 1;
 		t->n[EPOCH] = t->n[ATTEMPT] = 0;
 		t->n[SHARD_OF] = t->n[SHARD_OF] < 0 ? -1 - t->n[SHARD_OF] : t->n[SHARD_OF];

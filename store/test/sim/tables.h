@@ -47,8 +47,8 @@ enum {
 	GRACE,
 	SPREAD,
 	LAST,     /* 0: null */
-	NEXT_DUE, /* 0: null, and so are the others */
-	NEXT_BASE,
+	NEXT_DUE,
+	NEXT_BASE, /* 0: null, and so are the others; less: they are kept for the end of a series' run */
 	NEXT_PERIOD,
 	NEXT_PRIORITY,
 	NEXT_GRACE,

@@ -1,0 +1,175 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * HWT_STORE_KEEP_DUE: a put finds its key in use, by a series whose settings it may change.
+ *
+ * A row at rest whose time has not come has the new settings at once.  What is due, in back-off or running keeps those
+ * with which it began until its end, which may be that of a retry: they wait in the columns next_..., with next_base_us
+ * = -1 - base.  What has replaced a run waits there, too; its settings are changed there.
+ *
+ * All of it is in the transaction of the put.  Most programs declare what is there already: so the row is locked, and
+ * read once more, only if something differs.
+ */
+#include "base/calendar.h"
+#include "rows/rows.h"
+
+struct kept {
+	struct hwts_put *put;
+	bool is_there, last;
+	bool is_series;
+	bool same_line; /* the same line in the same zone, or both have a period */
+	bool same;      /* all settings are */
+	hwt_store_state state;
+	unsigned attempt;
+	int64_t id, due_us, base_us, next_due_us, next_base_us, period_us, now_us;
+};
+
+static bool is_text(const struct hwts_value *value, const char *text)
+{
+	return text ? value->bytes && value->len == strlen(text) && memcmp(value->bytes, text, value->len) == 0
+		    : !value->bytes;
+}
+
+static int found(void *ctx, const struct hwts_value *row)
+{
+	struct kept *kept = ctx;
+	const struct hwts_put *put = kept->put;
+
+	kept->is_there = true;
+	kept->id = row[0].number;
+	kept->state = hwts_state_of(&row[1]);
+	kept->due_us = hwts_within(row[2].number, HWTS_LATEST_US);
+	kept->base_us = hwts_within(row[3].number, HWTS_LATEST_US);
+	kept->attempt = (unsigned)row[4].number;
+	kept->next_due_us = row[5].number;
+	kept->next_base_us = row[6].number;
+	kept->last = row[7].number != 0;
+	kept->period_us = hwts_within(row[8].number, HWTS_LONGEST_PERIOD_US);
+	kept->is_series = kept->period_us > 0 || row[9].bytes;
+	kept->same_line = is_text(&row[9], put->schedule) && is_text(&row[10], put->zone);
+	kept->same = kept->same_line && kept->period_us == put->period_us && row[11].number == put->grace_us &&
+		     row[12].number == put->spread_us && row[13].number == put->priority && row[14].number;
+	kept->now_us = row[15].number;
+	return 0;
+}
+
+static int read_kept(struct hwts_conn *conn, struct kept *kept, bool locks)
+{
+	const struct hwts_put *put = kept->put;
+	struct hwts_value id = HWTS_NUMBER(kept->id), group = HWTS_TEXT(put->group ? put->group : ""),
+			  data = HWTS_BYTES(put->len ? put->data : NULL, put->len);
+	struct hwts_step steps[] = {
+		HWTS_DO(KEEP_LOCK, id),
+		HWTS_ASK(KEEP_READ, found, kept, HWTS_NUMBER(put->drawn & (HWTS_BUCKETS - 1)),
+			 HWTS_NUMBER(put->kind.id), group, HWTS_TEXT(put->key), data),
+	};
+
+	kept->is_there = false;
+	return hwts_run(conn, steps + !locks, HWTS_COUNT(steps) - !locks, HWTS_OPEN);
+}
+
+/* The first time of the new line after after_us. */
+static int next_of(const struct hwts_put *put, int64_t after_us, int64_t *us)
+{
+	*us = after_us + put->period_us;
+	return put->schedule ? hwts_calendar_next(put->schedule, put->zone, after_us, us) : 0;
+}
+
+/* The next time of its grid; the grid of another line begins now. */
+static int next_time(const struct kept *kept, int64_t *due_us, int64_t *base_us)
+{
+	const struct hwts_put *put = kept->put;
+	int64_t late_us = HWTS_MAX(kept->now_us - kept->base_us, 0), then_us, room_us;
+	int rc = 0;
+
+	if (kept->same_line && !put->schedule)
+		*base_us = kept->base_us + (late_us / kept->period_us + 1) * kept->period_us;
+	else
+		rc = next_of(put, kept->same_line ? kept->base_us + late_us : kept->now_us, base_us);
+	*due_us = *base_us;
+	if (rc != 0 || put->spread_us == 0)
+		return rc;
+	rc = next_of(put, *base_us, &then_us);
+	room_us = HWTS_MIN(put->spread_us, then_us - *base_us);
+	if (rc == 0 && room_us > 0)
+		*due_us += (int64_t)(hwts_random() % (uint64_t)room_us);
+	return rc;
+}
+
+static int wrote(void *ctx, const struct hwts_value *row)
+{
+	struct kept *kept = ctx;
+
+	kept->put->rc = 0;
+	kept->put->again = false;
+	kept->put->id = row[0].number;
+	kept->put->due_us = row[1].number;
+	kept->put->runs = row[3].number == HWT_STORE_RUNNING;
+	kept->put->shard = (int32_t)row[2].number;
+	return 0;
+}
+
+static int change(struct hwts_conn *conn, struct kept *kept)
+{
+	const struct hwts_put *put = kept->put;
+	bool has_come = kept->base_us <= kept->now_us && kept->due_us > 0, rests = kept->state != HWT_STORE_RUNNING;
+	bool waits = kept->state != HWT_STORE_FAILED && (!rests || kept->attempt > 0 || has_come);
+	bool was_put = kept->next_base_us != 0, replaces = kept->next_base_us > 0;
+	int64_t due_us = was_put ? kept->next_due_us : kept->due_us,
+		base_us = was_put ? HWTS_MAX(kept->next_base_us, -1 - kept->next_base_us) : kept->base_us;
+	struct hwts_step step = { .sql = waits ? HWTS_SQL_KEEP_NEXT : HWTS_SQL_KEEP_NOW, .each = wrote, .ctx = kept };
+	int rc = 0;
+
+	if (!kept->same_line || kept->state == HWT_STORE_FAILED || (waits && !was_put))
+		rc = next_time(kept, &due_us, &base_us);
+	if (rc != 0)
+		return rc;
+	kept->put->stays = waits;
+	memcpy(step.args,
+	       (struct hwts_value[]){
+		   HWTS_NUMBER(kept->id), HWTS_NUMBER(due_us), HWTS_NUMBER(waits && !replaces ? -1 - base_us : base_us),
+		   HWTS_NUMBER(put->period_us), HWTS_NUMBER(put->priority), HWTS_TEXT(put->schedule),
+		   HWTS_TEXT(put->zone), HWTS_NUMBER(put->grace_us), HWTS_NUMBER(put->spread_us),
+		   HWTS_BYTES(put->len ? put->data : NULL, put->len), HWTS_NUMBER(rests && kept->attempt == 0) },
+	       11 * sizeof(struct hwts_value));
+	return hwts_run(conn, &step, 1, HWTS_OPEN);
+}
+
+/* True: nothing is to be written. */
+static bool is_settled(struct kept *kept)
+{
+	struct hwts_put *put = kept->put;
+
+	put->again = !kept->is_there; /* it is gone meanwhile */
+	if (!kept->is_there)
+		return true;
+	put->found_id = kept->id;
+	if (!kept->is_series || kept->last)
+		return true; /* EEXIST */
+	if (!kept->same || kept->state == HWT_STORE_FAILED)
+		return false;
+	put->rc = 0;
+	put->id = kept->id;
+	put->due_us = kept->due_us;
+	put->stays = true;
+	return true;
+}
+
+int hwts_rows_keep(struct hwts_conn *conn, struct hwts_put *puts, size_t n)
+{
+	int rc = 0;
+
+	for (size_t i = 0; i < n && rc == 0; i++) {
+		struct kept kept = { .put = &puts[i] };
+
+		if (!puts[i].keep_due || puts[i].rc == 0)
+			continue;
+		rc = read_kept(conn, &kept, false);
+		if (rc != 0 || is_settled(&kept))
+			continue;
+		HWTS_POINT("keeps");
+		rc = read_kept(conn, &kept, true);
+		if (rc == 0 && !is_settled(&kept))
+			rc = change(conn, &kept);
+	}
+	return rc;
+}

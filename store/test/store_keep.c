@@ -1,0 +1,498 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * HWT_STORE_KEEP_DUE: a series that a program declares at each start.  'a' is the data of its first put, 'b' that of
+ * the declaration that changes it.
+ */
+#include "store_query.h"
+
+static hwt_store *store;
+static int64_t id;
+
+/* A task that says what it runs, and answers when it may. */
+static atomic_uint started, released;
+static char letters[9]; /* what the runs answer */
+static struct {
+	char data;
+	unsigned attempt;
+	uint64_t missed;
+	int64_t due_us;
+} runs[8];
+
+static int run_it(const hwt_store_run *run, void *ctx)
+{
+	unsigned i = atomic_load(&started);
+
+	(void)ctx;
+	REQUIRE(i < HWTS_COUNT(runs) && run->len == 1);
+	runs[i].data = *(const char *)run->data;
+	runs[i].attempt = run->attempt;
+	runs[i].missed = run->missed;
+	runs[i].due_us = run->due_us;
+	atomic_store(&started, i + 1);
+	while (atomic_load(&released) <= i)
+		sleep_ms(1);
+	return answer_by(run, letters[i], HWT_S(3600));
+}
+
+static void set_up(unsigned mode, unsigned max_attempts)
+{
+	hwt_store_kind kind = KIND(.name = "a", .task = run_it, .mode = mode, .shards = 1, .max_attempts = max_attempts,
+				   .backoff_ns = HWT_MS(20));
+
+	fresh_world();
+	atomic_store(&started, 0);
+	atomic_store(&released, 0);
+	memset(letters, '0', sizeof(letters));
+	store = OPEN(.threads = 1);
+	CHECK_CALL(register_patiently(store, &kind), 0);
+}
+
+/* Of the one series of these tests. */
+#define DECLARED(its_data, its_delay, ...)                                                                             \
+	SPEC("a", its_delay, .key = "k", .data = (its_data), .len = 1, .flags = HWT_STORE_KEEP_DUE, __VA_ARGS__)
+
+static void declare(hwt_store_spec spec)
+{
+	CHECK_INT(put_spec(store, &spec), ==, id);
+}
+
+static void begin_with(hwt_store_spec spec)
+{
+	id = put_spec(store, &spec);
+}
+
+static hwt_store_info info(void)
+{
+	return info_of(store, id);
+}
+
+/* Due at once and kept from starting. */
+static void begin_paused(hwt_store_spec spec)
+{
+	CHECK_CALL(hwt_store_pause(store, "a", NULL), 0);
+	CHECK_CALL(hwt_store_start(store), 0);
+	begin_with(spec);
+}
+
+static void let_go(unsigned n)
+{
+	atomic_fetch_add(&released, n);
+}
+
+static void end(void)
+{
+	atomic_store(&released, 99);
+	CHECK_CALL(hwt_store_close(store), 0);
+}
+
+static int64_t column(const char *name)
+{
+	return query("select coalesce(%s, 0) from %s_timeout where id = %lld", name, world.schema, (long long)id);
+}
+
+/* PostgreSQL: another number once a row has been written or locked. */
+static int64_t versions(void)
+{
+	return query("select sum(xmin::text::bigint + cmin::text::bigint + xmax::text::bigint) from %s_timeout",
+		     world.schema);
+}
+
+#define DAY HWT_S(86400)
+
+TEST(keep_due_needs_a_key_and_a_series_and_no_other_flag_for_keys)
+{
+	hwt_store_spec wrong[] = {
+		SPEC("a", 0, .flags = HWT_STORE_KEEP_DUE, .period_ns = DAY),
+		SPEC("a", 0, .flags = HWT_STORE_KEEP_DUE, .key = "k"),
+		SPEC("a", 0, .flags = HWT_STORE_KEEP_DUE | HWT_STORE_REPLACE, .key = "k", .period_ns = DAY),
+		SPEC("a", 0, .flags = HWT_STORE_KEEP_DUE | HWT_STORE_REVIVE, .key = "k", .period_ns = DAY),
+		SPEC("a", 0, .flags = 16, .key = "k", .period_ns = DAY),
+	};
+	USER *connection;
+
+	set_up(0, 0);
+	connection = connect_user();
+	for (size_t i = 0; i < HWTS_COUNT(wrong); i++) {
+		CHECK_CALL(hwt_store_put(store, &wrong[i], &id), EINVAL);
+		CHECK_CALL(hwt_store_put_many(store, &wrong[i], 1, &id), EINVAL);
+		CHECK_CALL(hwt_store_put_on(store, connection, &wrong[i], &id), EINVAL);
+	}
+	CHECK_INT(COUNT("true"), ==, 0);
+	end();
+}
+
+TEST(keep_due_puts_what_is_not_there_and_writes_nothing_if_all_is_equal)
+{
+	hwt_store_spec first = DECLARED("a", DAY, .period_ns = DAY, .grace_ns = HWT_S(9), .priority = 3),
+		       again = DECLARED("a", HWT_S(5), .period_ns = DAY, .grace_ns = HWT_S(9), .priority = 3),
+		       line = SPEC("a", 0, .key = "l", .schedule = "0 3 * * *", .zone = "Europe/Berlin",
+				   .spread_ns = HWT_S(60), .flags = HWT_STORE_KEEP_DUE | HWT_STORE_ABSOLUTE,
+				   .due_us = now_us() + 9 * DAY / 1000);
+	int64_t due_us, written = 0, its_id, ids[2];
+	hwt_store_spec both[2] = { again, line };
+
+	set_up(0, 0);
+	begin_with(first);
+	due_us = info().due_us;
+	CHECK_INT(due_us, >, now_us() + DAY / 2000);
+	its_id = put_spec(store, &line);
+	CHECK_INT(info_of(store, its_id).due_us, >, now_us() + 8 * DAY / 1000);
+	if (!world.sqlite)
+		written = versions();
+	declare(again);
+	line.flags = HWT_STORE_KEEP_DUE;
+	CHECK_INT(put_spec(store, &line), ==, its_id);
+	CHECK_CALL(hwt_store_put_many(store, both, 2, ids), 0);
+	CHECK_INT(ids[0], ==, id);
+	CHECK_INT(ids[1], ==, its_id);
+	CHECK_INT(info().due_us, ==, due_us);
+	if (!world.sqlite)
+		CHECK_INT(versions(), ==, written);
+	end();
+}
+
+TEST(what_is_not_due_keeps_its_time_as_long_as_its_line_is_the_same)
+{
+	hwt_store_spec same[] = {
+		DECLARED("b", 0, .period_ns = DAY),
+		DECLARED("b", 0, .period_ns = DAY, .grace_ns = DAY),
+		DECLARED("b", 0, .period_ns = DAY, .grace_ns = 2 * DAY, .spread_ns = HWT_S(60)),
+		DECLARED("b", 0, .period_ns = DAY, .priority = -5),
+		DECLARED("b", 0, .period_ns = 2 * DAY),
+	};
+	hwt_store_spec other[] = {
+		DECLARED("b", 0, .schedule = "0 3 * * *"),
+		DECLARED("b", 0, .schedule = "0 4 * * *"),
+		DECLARED("b", 0, .schedule = "0 4 * * *", .zone = "Asia/Tokyo"),
+		DECLARED("b", 0, .period_ns = HWT_S(40000)),
+	};
+	int64_t due_us;
+
+	set_up(0, 0);
+	begin_with(DECLARED("a", 9 * DAY, .period_ns = DAY));
+	due_us = info().due_us;
+	for (size_t i = 0; i < HWTS_COUNT(same); i++) {
+		declare(same[i]);
+		CHECK_INT(info().due_us, ==, due_us);
+		CHECK_INT(column("base_us"), ==, due_us);
+		CHECK_INT(info().period_ns, ==, same[i].period_ns);
+		CHECK_INT(info().priority, ==, same[i].priority);
+		CHECK_INT(column("grace_us"), ==, same[i].grace_ns / 1000);
+		CHECK_INT(column("spread_us"), ==, same[i].spread_ns / 1000);
+	}
+	for (size_t i = 0; i < HWTS_COUNT(other); i++) {
+		int64_t now = now_us(), want_us = now + other[i].period_ns / 1000;
+
+		declare(other[i]);
+		if (other[i].schedule)
+			CHECK_INT(hwt_store_next_time(other[i].schedule, other[i].zone, now, &want_us, NULL, 0), ==, 0);
+		CHECK_INT(info().due_us, >=, want_us);
+		CHECK_INT(info().due_us, <, now + DAY / 1000 + HWT_S(3600) / 1000);
+		CHECK(strcmp(info().schedule, other[i].schedule ? other[i].schedule : "") == 0);
+		CHECK(strcmp(info().zone, other[i].zone ? other[i].zone : "") == 0);
+		CHECK_INT(info().period_ns, ==, other[i].period_ns);
+	}
+	end();
+}
+
+/* Period, then a line: in both cases the run that is due is of the old grid. */
+TEST(what_is_due_still_runs_with_the_new_data_and_what_it_has_missed)
+{
+	for (int line = 0; line < 2; line++) {
+		hwt_store_spec first = DECLARED("a", 0, .period_ns = HWT_S(3600)),
+			       then = DECLARED("b", 0, .period_ns = line ? 0 : DAY,
+					       .schedule = line ? "0 3 * * *" : NULL, .priority = 7,
+					       .grace_ns = HWT_S(1));
+		int64_t due_us;
+
+		first.flags |= HWT_STORE_ABSOLUTE;
+		first.due_us = now_us() - INT64_C(12600) * 1000000;
+		set_up(0, 0);
+		begin_paused(first);
+		due_us = info().due_us;
+		declare(then);
+		CHECK_INT(info().due_us, ==, due_us);
+		CHECK_INT(info().priority, ==, 7);
+		declare(then);
+		CHECK_CALL(hwt_store_resume(store, "a", NULL), 0);
+		CHECK(wait_count(&started, 1));
+		CHECK_INT(runs[0].data, ==, 'b');
+		CHECK_INT(runs[0].missed, >=, 3);
+		CHECK_INT(runs[0].due_us, ==, due_us);
+		let_go(1);
+		CHECK(wait_store_state(store, id, HWT_STORE_PENDING));
+		CHECK_INT(settled_stats(store).done, ==, 1);
+		CHECK_INT(info().period_ns, ==, then.period_ns);
+		CHECK(strcmp(info().schedule, line ? "0 3 * * *" : "") == 0);
+		CHECK_INT(column("grace_us"), ==, 1000000);
+		CHECK_INT(info().due_us, >, due_us);
+		if (!line)
+			CHECK_INT((info().due_us - due_us) % INT64_C(3600000000), ==, 0);
+		CHECK_INT(column("next_due_us"), ==, 0);
+		end();
+	}
+}
+
+/* So long after the declaration that the time it was to be due next has come, too. */
+TEST(what_was_due_for_long_goes_on_at_the_next_time_of_the_new_line)
+{
+	for (int line = 0; line < 2; line++) {
+		hwt_store_spec first = DECLARED("a", 0, .period_ns = HWT_S(1800)),
+			       then = DECLARED("b", 0, .period_ns = line ? 0 : HWT_S(3600),
+					       .schedule = line ? "0 3 * * *" : NULL);
+		int64_t due_us, want_us = 0;
+
+		set_up(0, 0);
+		begin_paused(first);
+		due_us = info().due_us;
+		declare(then);
+		CHECK_INT(column("next_due_us"), >, now_us());
+		(void)query(
+		    "update %s_timeout set next_due_us = next_due_us - 864000000000, next_base_us = next_base_us + "
+		    "864000000000",
+		    world.schema);
+		CHECK_CALL(hwt_store_resume(store, "a", NULL), 0);
+		CHECK(wait_count(&started, 1));
+		let_go(1);
+		CHECK_INT(hwt_store_next_time("0 3 * * *", NULL, now_us(), &want_us, NULL, 0), ==, 0);
+		WAIT_FOR(info().due_us > now_us());
+		if (line)
+			CHECK_INT(info().due_us, ==, want_us);
+		else
+			CHECK_INT((info().due_us - due_us) % 1800000000, ==, 0);
+		CHECK_INT(info().due_us, <, now_us() + DAY / 1000);
+		CHECK_INT(atomic_load(&started), ==, 1);
+		end();
+	}
+}
+
+TEST(a_run_and_its_retries_see_the_settings_with_which_it_began)
+{
+	unsigned modes = on_sqlite() ? HWT_STORE_TRANSACTION : HWT_STORE_TRANSACTION + 1;
+
+	for (unsigned mode = 0; mode < modes; mode++) {
+		int64_t due_us;
+
+		set_up(mode, 0);
+		letters[0] = 'f';
+		CHECK_CALL(hwt_store_start(store), 0);
+		begin_with(DECLARED("a", 0, .period_ns = DAY));
+		CHECK(wait_count(&started, 1));
+		due_us = info().due_us;
+		declare(DECLARED("b", 0, .period_ns = 2 * DAY, .priority = 9));
+		CHECK_INT(info().state, ==, HWT_STORE_RUNNING);
+		let_go(1);
+		CHECK(wait_count(&started, 2));
+		CHECK_INT(runs[1].data, ==, 'a');
+		CHECK_INT(runs[1].attempt, ==, 2);
+		CHECK_INT(runs[1].due_us, ==, due_us);
+		let_go(1);
+		WAIT_FOR(info().state == HWT_STORE_PENDING);
+		CHECK_INT(info().due_us, ==, due_us + DAY / 1000);
+		CHECK_INT(info().period_ns, ==, 2 * DAY);
+		CHECK_INT(info().priority, ==, 9);
+		CHECK_INT(settled_stats(store).retried, ==, 1);
+		CHECK_INT(stats_of_store(store).done, ==, 1);
+		end();
+	}
+}
+
+/* It waits to be pulled: the database says that it runs. */
+TEST(what_was_begun_and_has_not_started_runs_with_the_new_data)
+{
+	hwt_store_kind kind = KIND(.name = "a", .shards = 1, .flags = HWT_STORE_PULLED);
+	hwt_store_run *run = NULL;
+
+	fresh_world();
+	store = OPEN(.threads = 1);
+	CHECK_CALL(register_patiently(store, &kind), 0);
+	CHECK_CALL(hwt_store_start(store), 0);
+	begin_with(DECLARED("a", 0, .period_ns = DAY));
+	CHECK(wait_store_state(store, id, HWT_STORE_RUNNING));
+	declare(DECLARED("b", 0, .period_ns = 2 * DAY));
+	WAIT_FOR(hwt_store_next(store, &run) == 0);
+	CHECK_INT(*(const char *)run->data, ==, 'b');
+	CHECK_INT(run->attempt, ==, 1);
+	CHECK_CALL(hwt_store_end(run, 0), 0);
+	WAIT_FOR(info().period_ns == 2 * DAY);
+	end();
+}
+
+TEST(in_back_off_the_time_of_the_retry_and_the_attempts_stay)
+{
+	hwt_store_kind kind = KIND(.name = "a", .task = run_it, .shards = 1, .backoff_ns = HWT_S(3600));
+	int64_t due_us;
+
+	set_up(0, 0);
+	CHECK_CALL(hwt_store_close(store), 0);
+	store = OPEN(.threads = 1);
+	CHECK_CALL(register_patiently(store, &kind), 0);
+	letters[0] = 'f';
+	CHECK_CALL(hwt_store_start(store), 0);
+	begin_with(DECLARED("a", 0, .period_ns = DAY));
+	let_go(1);
+	WAIT_FOR(info().state == HWT_STORE_PENDING && info().attempt == 1);
+	due_us = info().due_us;
+	CHECK_INT(due_us, >, now_us());
+	declare(DECLARED("b", 0, .schedule = "0 3 * * *"));
+	declare(DECLARED("b", 0, .schedule = "0 4 * * *"));
+	CHECK_INT(info().due_us, ==, due_us);
+	CHECK_INT(info().attempt, ==, 1);
+	CHECK_INT(info().period_ns, ==, DAY);
+	CHECK_CALL(hwt_store_reschedule(store, id, 0), 0);
+	CHECK(wait_count(&started, 2));
+	CHECK_INT(runs[1].data, ==, 'a');
+	CHECK_INT(runs[1].attempt, ==, 2);
+	let_go(1);
+	WAIT_FOR(info().state == HWT_STORE_PENDING);
+	CHECK(strcmp(info().schedule, "0 4 * * *") == 0);
+	CHECK_INT(info().period_ns, ==, 0);
+	end();
+}
+
+TEST(a_series_that_failed_is_pending_again_at_the_next_time_of_its_line)
+{
+	static const char *const lines[] = { NULL, "0 3 * * *" };
+
+	for (int i = 0; i < 4; i++) {
+		const char *line = lines[i & 1], *data = i & 2 ? "b" : "a";
+		int64_t due_us, want_us = 0, now;
+
+		set_up(0, 1);
+		letters[0] = 'f';
+		begin_with(DECLARED("a", 0, .schedule = line, .period_ns = line ? 0 : DAY));
+		CHECK_CALL(hwt_store_reschedule(store, id, 0), 0);
+		due_us = info().due_us;
+		CHECK_CALL(hwt_store_start(store), 0);
+		CHECK(wait_count(&started, 1));
+		if (i & 2) /* the settings of a run that fails for good hold from its end, too */
+			declare(DECLARED("b", 0, .schedule = line, .period_ns = line ? 0 : DAY, .priority = 4));
+		let_go(1);
+		CHECK(wait_store_state(store, id, HWT_STORE_FAILED));
+		CHECK_INT(info().priority, ==, i & 2 ? 4 : 0);
+		CHECK_INT(column("next_due_us"), ==, 0);
+		now = now_us();
+		declare(DECLARED(data, 0, .schedule = line, .period_ns = line ? 0 : DAY, .priority = i & 2 ? 4 : 0));
+		CHECK_INT(info().state, ==, HWT_STORE_PENDING);
+		CHECK_INT(info().attempt, ==, 0);
+		CHECK(strcmp(info().error, "") == 0);
+		if (line)
+			CHECK_INT(hwt_store_next_time(line, NULL, now, &want_us, NULL, 0), ==, 0);
+		CHECK_INT(info().due_us, ==, line ? want_us : due_us + DAY / 1000);
+		CHECK_INT(atomic_load(&started), ==, 1);
+		end();
+	}
+}
+
+TEST(keep_due_changes_no_single_timeout_and_no_series_in_its_last_run)
+{
+	hwt_store_spec spec = DECLARED("b", 0, .period_ns = DAY);
+	int64_t found = 0;
+
+	set_up(0, 0);
+	id = put_key(store, "a", "k", DAY);
+	CHECK_CALL(hwt_store_put(store, &spec, &found), EEXIST);
+	CHECK_INT(found, ==, id);
+	CHECK_INT(info().period_ns, ==, 0);
+	CHECK_CALL(hwt_store_cancel(store, id), 0);
+	begin_with(DECLARED("a", 0, .period_ns = DAY));
+	CHECK_CALL(hwt_store_start(store), 0);
+	CHECK(wait_count(&started, 1));
+	declare(DECLARED("b", 0, .period_ns = DAY));
+	CHECK_CALL(hwt_store_cancel(store, id), 0);
+	found = 0;
+	CHECK_CALL(hwt_store_put(store, &spec, &found), EEXIST);
+	CHECK_INT(found, ==, id);
+	let_go(1);
+	CHECK(wait_gone(store, id));
+	CHECK_INT(atomic_load(&started), ==, 1);
+	end();
+}
+
+TEST(what_replaces_a_run_or_a_series_with_kept_settings_is_all_that_holds)
+{
+	set_up(0, 0);
+	begin_paused(DECLARED("a", 0, .period_ns = DAY));
+	declare(DECLARED("b", 0, .period_ns = 2 * DAY));
+	CHECK_INT(column("next_base_us"), <, 0);
+	CHECK_INT(put_spec(store, &SPEC("a", DAY, .key = "k", .data = "c", .len = 1, .flags = HWT_STORE_REPLACE)), ==,
+		  id);
+	CHECK_INT(column("next_base_us"), ==, 0);
+	CHECK_INT(info().period_ns, ==, 0);
+	end();
+}
+
+/* It exists as the caller's transaction says. */
+TEST(keep_due_in_the_callers_transaction_is_undone_with_it)
+{
+	USER *connection;
+	hwt_store_spec first = DECLARED("a", DAY, .period_ns = DAY), then = DECLARED("b", 0, .period_ns = 3 * DAY);
+	int64_t its_id = 0;
+
+	set_up(0, 0);
+	connection = connect_user();
+	CHECK_CALL(hwt_store_put_on(store, connection, &first, &id), 0);
+	CHECK(user_sql(connection, "begin"));
+	CHECK_CALL(hwt_store_put_on(store, connection, &then, &its_id), 0);
+	CHECK_INT(its_id, ==, id);
+	CHECK(user_sql(connection, "rollback"));
+	CHECK_INT(info().period_ns, ==, DAY);
+	CHECK(user_sql(connection, "begin"));
+	CHECK_CALL(hwt_store_put_on(store, connection, &then, &its_id), 0);
+	CHECK(user_sql(connection, "commit"));
+	CHECK_INT(info().period_ns, ==, 3 * DAY);
+	end();
+}
+
+/* One call declares both ways: the last one holds. */
+TEST(keep_due_twice_in_one_call_is_the_last_one)
+{
+	hwt_store_spec both[] = { DECLARED("a", DAY, .period_ns = DAY), DECLARED("b", DAY, .period_ns = 2 * DAY) };
+	int64_t ids[2] = { 0, 0 };
+
+	set_up(0, 0);
+	CHECK_CALL(hwt_store_put_many(store, both, 2, ids), 0);
+	CHECK_INT(ids[0], ==, ids[1]);
+	id = ids[0];
+	CHECK_INT(info().period_ns, ==, 2 * DAY);
+	end();
+}
+
+TEST(sql_keeps_what_is_due)
+{
+	int64_t due_us;
+
+	NEEDS_POSTGRES();
+	set_up(0, 0);
+#define SQL_PUT(more) query("select %s_put('a', 'b', key => 'k', if_exists => 'keep_due', " more ")", world.schema)
+	id = SQL_PUT("every => '1 day', delay => '9 days'");
+	CHECK_INT(id, >, 0);
+	due_us = info().due_us;
+	CHECK_INT(SQL_PUT("every => '1 day'"), ==, id);
+	CHECK_INT(SQL_PUT("every => '2 days', priority => 3"), ==, id);
+	CHECK_INT(info().due_us, ==, due_us);
+	CHECK_INT(info().period_ns, ==, 2 * DAY);
+	CHECK_INT(info().priority, ==, 3);
+	CHECK_CALL(hwt_store_pause(store, "a", NULL), 0);
+	CHECK_CALL(hwt_store_reschedule(store, id, 0), 0);
+	due_us = info().due_us;
+	CHECK_INT(SQL_PUT("cron => '0 3 * * *'"), ==, id);
+	CHECK_INT(info().due_us, ==, due_us);
+	CHECK_INT(info().period_ns, ==, 2 * DAY);
+	CHECK_CALL(hwt_store_start(store), 0);
+	CHECK_CALL(hwt_store_resume(store, "a", NULL), 0);
+	CHECK(wait_count(&started, 1));
+	let_go(1);
+	WAIT_FOR(info().due_us > now_us());
+	CHECK(strcmp(info().schedule, "0 3 * * *") == 0);
+	CHECK_INT(atomic_load(&started), ==, 1);
+	CHECK_INT(SQL_PUT("cron => '0 3 * * *'"), ==, id);
+	CHECK_INT(SQL_PUT("delay => '1 day'"), ==, -1); /* of no series */
+	CHECK_INT(put_key(store, "a", "single", DAY), >, 0);
+	CHECK_INT(query("select %s_put('a', key => 'single', if_exists => 'keep_due', every => '1 day')", world.schema),
+		  ==, -1);
+	end();
+#undef SQL_PUT
+}
+
+STORE_MAIN(NULL)
