@@ -107,21 +107,6 @@ extern "C" {
 /* A store: the connections to one database and, once started, the threads that run what is due there. */
 typedef struct hwt_store hwt_store;
 
-/* Settings of a store.  Start from HWT_STORE_CONFIG_INIT, change what you need. */
-typedef struct hwt_store_config {
-	size_t size;        /* sizeof(hwt_store_config) */
-	const char *name;   /* of this process, at most 127 bytes.  NULL: host:pid:random.  See hwt_store_start */
-	const char *schema; /* prefix of tables and channels: [a-z_]{1,24}.  NULL: "hwt".  Each prefix is a store */
-	unsigned threads;   /* that run tasks; 0: 4; at most 1024.  In TRANSACTION mode each has a connection */
-	unsigned batch;     /* most rows in one statement; 0: 500; at most 10000 */
-	int64_t lease_ns;   /* 0: 6 s; 1 s to 1 h.  How long this process may be silent before others take its shards */
-	int64_t tick_ns;    /* of the timer in front; 0: 1 ms; at least 1 ms, at most 1 s */
-	/* Called with a line of text on any thread of the store, which it must not call.  NULL: silent. */
-	void (*warn)(void *ctx, const char *message);
-	void *warn_ctx;
-	uint64_t reserved[8]; /* 0 */
-} hwt_store_config;
-
 /* What a task is given.  Valid until the task returns; what hwt_store_next gives, until hwt_store_end. */
 typedef struct hwt_store_run {
 	int64_t id;
@@ -136,6 +121,55 @@ typedef struct hwt_store_run {
 	void *connection;
 	const char *group; /* NULL: it has none */
 } hwt_store_run;
+
+/* What became of a timeout whose run has ended. */
+typedef enum hwt_store_became {
+	HWT_STORE_BECAME_DONE,      /* a series goes on at its next time */
+	HWT_STORE_BECAME_AGAIN,     /* filed again: after a failure, or by hwt_store_again */
+	HWT_STORE_BECAME_FAILED,
+	HWT_STORE_BECAME_TOO_LATE,  /* it did not start within its grace; a series goes on */
+	HWT_STORE_BECAME_CANCELLED, /* in its run */
+	HWT_STORE_BECAME_REPLACED,  /* in its run */
+	HWT_STORE_BECAME_LOST,      /* another process has it */
+	HWT_STORE_BECAME_UNKNOWN    /* the reply was lost: this is the last word on this run here */
+} hwt_store_became;
+
+/*
+ * An end: for logs, a history, numbers of one's own.  config.ended is called with it by the thread that has written the
+ * end, after the commit and never inside of a transaction.  It holds up other ends while it runs, may make any call that a
+ * task may (hwt_store_stop, hwt_store_end of a run whose lease was lost: EDEADLK), and has returned before a stop does.
+ *
+ * What cancel, reschedule and REPLACE do to a timeout that does not run is no end.  What a take-over makes FAILED is one,
+ * in the process that takes.
+ */
+typedef struct hwt_store_ended {
+	size_t size;              /* sizeof(hwt_store_ended) */
+	const hwt_store_run *run; /* a copy, valid during the call; data and connection are NULL, len is what it was */
+	int rc;                   /* what the task returned, HWT_STORE_ANSWER too; 0 if it never started */
+	const char *error;        /* NULL: none */
+	int64_t started_us;       /* 0: it never started here */
+	int64_t ended_us;
+	int64_t due_us;           /* its next time; 0: none */
+	hwt_store_became became;
+} hwt_store_ended;
+
+/* Settings of a store.  Start from HWT_STORE_CONFIG_INIT, change what you need. */
+typedef struct hwt_store_config {
+	size_t size;        /* sizeof(hwt_store_config) */
+	const char *name;   /* of this process, at most 127 bytes.  NULL: host:pid:random.  See hwt_store_start */
+	const char *schema; /* prefix of tables and channels: [a-z_]{1,24}.  NULL: "hwt".  Each prefix is a store */
+	unsigned threads;   /* that run tasks; 0: 4; at most 1024.  In TRANSACTION mode each has a connection */
+	unsigned batch;     /* most rows in one statement; 0: 500; at most 10000 */
+	int64_t lease_ns;   /* 0: 6 s; 1 s to 1 h.  How long this process may be silent before others take its shards */
+	int64_t tick_ns;    /* of the timer in front; 0: 1 ms; at least 1 ms, at most 1 s */
+	/* Called with a line of text on any thread of the store, which it must not call.  NULL: silent. */
+	void (*warn)(void *ctx, const char *message);
+	void *warn_ctx;
+	uint64_t reserved[8]; /* 0 */
+	/* Called for each end that this process writes; NULL: not.  See hwt_store_ended. */
+	void (*ended)(void *ctx, const hwt_store_ended *ended);
+	void *ended_ctx;
+} hwt_store_config;
 
 /* A task.  0: done.  An errno value: it failed, and is tried again after a back-off; after max_attempts it is FAILED
  * and kept until it is cancelled or rescheduled, with strerror() as its error.  HWT_STORE_ANSWER: as hwt_store_again,
@@ -289,7 +323,7 @@ typedef struct hwt_store_stats {
 /* Every default above.  CONFIG: warnings on stderr.  KIND: name and task (pulled: the flag) must be set. */
 /* clang-format off */
 #define HWT_STORE_CONFIG_INIT \
-	{ sizeof(hwt_store_config), NULL, NULL, 0, 0, 0, 0, hwt_warn_stderr, NULL, { 0, 0, 0, 0, 0, 0, 0, 0 } }
+	{ sizeof(hwt_store_config), NULL, NULL, 0, 0, 0, 0, hwt_warn_stderr, NULL, { 0, 0, 0, 0, 0, 0, 0, 0 }, NULL, NULL }
 #define HWT_STORE_KIND_INIT \
 	{ sizeof(hwt_store_kind), NULL, NULL, NULL, HWT_STORE_AT_LEAST_ONCE, 0, 0, 0, 0, 0, 0, 0 }
 #define HWT_STORE_SPEC_INIT { sizeof(hwt_store_spec), NULL, NULL, NULL, 0, 0, 0, 0, 0, NULL, 0, NULL, NULL, 0, 0 }

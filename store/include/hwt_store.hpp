@@ -339,13 +339,19 @@ class store
       public:
 	/* hwt_store_open; throws std::system_error. */
 	explicit store(const std::string &url, const hwt_store_config &config = store_defaults())
-	    : self_(new self{ nullptr, config.warn, config.warn_ctx, {} })
+	    : self_(new self{ nullptr, config.warn, config.warn_ctx, {}, {} })
 	{
-		char text[512] = "";
-		const int rc = hwt_store_open(&self_->store, url.c_str(), &config, text, sizeof(text));
+		open(url, config);
+	}
 
-		if (rc != 0)
-			throw std::system_error(rc, std::generic_category(), text);
+	/* The same; ended(const hwt_store_ended &) is told of each end.  What it throws ends the process. */
+	store(const std::string &url, std::function<void(const hwt_store_ended &)> ended,
+	      hwt_store_config config = store_defaults())
+	    : self_(new self{ nullptr, config.warn, config.warn_ctx, {}, std::move(ended) })
+	{
+		config.ended = self::tell;
+		config.ended_ctx = self_.get();
+		open(url, config);
 	}
 
 	/* hwt_store_register.  callable(const hwt_store_run &) returns what an answer is made of, or nothing. */
@@ -513,6 +519,12 @@ class store
 		void (*warn)(void *ctx, const char *message);
 		void *warn_ctx;
 		std::list<task> tasks;
+		std::function<void(const hwt_store_ended &)> ended;
+
+		static void tell(void *ctx, const hwt_store_ended *end) noexcept
+		{
+			static_cast<self *>(ctx)->ended(*end);
+		}
 
 		~self()
 		{
@@ -520,6 +532,15 @@ class store
 				std::terminate(); /* in a task of its own */
 		}
 	};
+
+	void open(const std::string &url, const hwt_store_config &config)
+	{
+		char text[512] = "";
+		const int rc = hwt_store_open(&self_->store, url.c_str(), &config, text, sizeof(text));
+
+		if (rc != 0)
+			throw std::system_error(rc, std::generic_category(), text);
+	}
 
 	std::shared_ptr<self> self_;
 };

@@ -89,7 +89,7 @@ static std::string url()
 	return given != nullptr ? given : "sqlite:" + folder + "/" + prefix + ".db";
 }
 
-static hwt::store open_fresh()
+static void make_fresh()
 {
 	static char name[] = "/tmp/hwt-store-cpp-XXXXXX";
 	static char number = 'a';
@@ -101,6 +101,11 @@ static hwt::store open_fresh()
 	}
 	prefix = std::string("cpp_") + number++;
 	warned.clear();
+}
+
+static hwt::store open_fresh()
+{
+	make_fresh();
 	return hwt::store(url(), config());
 }
 
@@ -508,6 +513,39 @@ TEST(put_on_is_part_of_the_transaction_of_its_run)
 	CHECK(is_gone(store, put(store, hwt::spec("a"))));
 	CHECK(!GETS(store.cancel({ "b", "attempt 2" })));
 	CHECK(GETS(store.cancel({ "b", "attempt 1" })) == std::errc::no_such_file_or_directory);
+}
+
+TEST(a_store_tells_of_each_end_and_keeps_what_is_due)
+{
+	std::mutex lock;
+	std::vector<std::pair<std::int64_t, hwt_store_became>> told;
+	std::string error;
+	make_fresh();
+	hwt::store store(
+	    url(),
+	    [&](const hwt_store_ended &ended) {
+		    const std::lock_guard<std::mutex> guard(lock);
+
+		    told.emplace_back(ended.run->id, ended.became);
+		    error = ended.error ? ended.error : "";
+	    },
+	    config());
+	hwt_store_kind kind = quick("a");
+
+	kind.max_attempts = 1;
+	CHECK(!patiently([&] { return store.add(kind, [](const hwt_store_run &) { return EIO; }); }));
+	const std::int64_t series = put(store, hwt::spec("a").key("k").every(1h).in(1h).keep_due());
+	CHECK(put(store, hwt::spec("a").key("k").every(2h).keep_due()) == series);
+	CHECK_INT(info_of(store, series).period_ns, ==, std::chrono::nanoseconds(2h).count());
+	const std::int64_t id = put(store, hwt::spec("a"));
+	start(store);
+	CHECK(wait_for([&] {
+		const std::lock_guard<std::mutex> guard(lock);
+
+		return told.size() == 1;
+	}));
+	CHECK(told[0].first == id && told[0].second == HWT_STORE_BECAME_FAILED);
+	CHECK(error == std::strerror(EIO));
 }
 
 TEST_MAIN()

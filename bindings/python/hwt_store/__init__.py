@@ -25,14 +25,18 @@ from ._asyncio import Store
 from ._lib import Busy, Error, Exists, Invalid, NotFound, Span, Unavailable, Unknown
 from ._run import Run
 from ._threads import ThreadStore
-from ._values import ANY, Default, Group, IfExists, Info, KindInfo, Outcome, Put, State, Stats, next_time
+from ._values import ANY, Became, Default, Ended, Group, GroupInfo, IfExists, Info, KindInfo, Outcome, Put, State, Stats
+from ._values import next_time
 
 __all__ = [
 	"ANY",
+	"Became",
 	"Busy",
+	"Ended",
 	"Error",
 	"Exists",
 	"Group",
+	"GroupInfo",
 	"IfExists",
 	"Info",
 	"Invalid",

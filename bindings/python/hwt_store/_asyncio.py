@@ -18,7 +18,7 @@ from ._lib import Span
 from ._pages import Pages
 from ._puts import Puts
 from ._run import Run
-from ._values import ANY, Default, Group, IfExists, Info, KindInfo, Outcome, Put, State, Stats
+from ._values import ANY, Default, Group, IfExists, Info, GroupInfo, KindInfo, Outcome, Put, State, Stats
 
 T = TypeVar("T")
 
@@ -400,6 +400,10 @@ class Store(Base[Callable[[Run], Awaitable[Any]]]):
 	async def resume(self, kind: str, group: Optional[str] = None) -> None:
 		"""Ends a pause."""
 		await self._wait(self._calls.resume, kind, group)
+
+	async def groups(self, kind: str) -> List[GroupInfo]:
+		"""The groups of a kind that are paused or have limits of their own, by name. Raises NotFound."""
+		return await self._wait(self._calls.groups, kind)
 
 	async def kinds(self) -> List[KindInfo]:
 		"""All kinds of the database."""

@@ -2,6 +2,7 @@
 """What Store and ThreadStore have in common: how they are opened, and how kinds get their tasks."""
 
 import atexit
+import inspect
 import os
 import signal
 import threading
@@ -11,9 +12,10 @@ from typing import Any, Callable, Dict, Generic, Optional, Set, TypeVar
 from . import _lib
 from ._calls import Calls, Kind
 from ._lib import Span
-from ._values import Default
+from ._values import Default, Ended
 
 Task = TypeVar("Task", bound=Callable[..., Any])
+Listener = TypeVar("Listener", bound=Callable[[Ended], Any])
 
 
 class Base(Generic[Task]):
@@ -84,6 +86,18 @@ class Base(Generic[Task]):
 			return task
 
 		return decorate
+
+	def on_end(self, listener: Listener) -> Listener:
+		"""
+		A decorator: the function is called with an Ended for each end that this process writes, after its commit. Before run().
+
+		For logs, a history, numbers of one's own. A thread of the library makes the call, which holds up other ends; all
+		have returned before run() does. What it raises is logged.
+		"""
+		if inspect.iscoroutinefunction(listener):
+			raise TypeError(f"{listener!r} is a coroutine function, which nobody awaits: write def")
+		self._calls.on_end(listener)
+		return listener
 
 
 _stores: "weakref.WeakSet[Base[Any]]" = weakref.WeakSet()

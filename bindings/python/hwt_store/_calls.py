@@ -11,8 +11,8 @@ from typing import Any, Callable, Collection, Dict, Iterable, List, Optional, Se
 from . import _lib
 from ._lib import NULL, Span, ffi, lib
 from ._run import Run, c_text, words_of
-from ._values import Default, Group, Groups, Info, KindInfo, Outcome, Put, State, Stats
-from ._values import fill_spec, info_of, kind_info_of, stats_of
+from ._values import Default, Ended, Group, GroupInfo, Groups, Info, KindInfo, Outcome, Put, State, Stats
+from ._values import ended_of, fill_spec, group_info_of, info_of, kind_info_of, stats_of
 
 log = logging.getLogger("hwt_store")
 
@@ -40,6 +40,24 @@ def _each_kind(ctx: Any, info: Any) -> bool:
 	return True
 
 
+@ffi.callback("bool(void *, const hwt_store_group_info *)")  # type: ignore[misc]
+def _each_group(ctx: Any, info: Any) -> bool:
+	groups: List[GroupInfo] = ffi.from_handle(ctx)
+	groups.append(group_info_of(info))
+	return True
+
+
+@ffi.callback("void(void *, const hwt_store_ended *)")  # type: ignore[misc]
+def _ended(ctx: Any, c: Any) -> None:
+	listeners: List[Callable[[Ended], Any]] = ffi.from_handle(ctx)
+	try:
+		ended = ended_of(c)
+		for listener in listeners:
+			listener(ended)
+	except BaseException as error:
+		say(logging.ERROR, "on_end has failed", error=error)
+
+
 @dataclass(frozen=True)
 class Kind:
 	"""A kind with its task."""
@@ -65,6 +83,8 @@ class Calls:
 		self._default = default
 		self._settings = (url, name, schema, lease)
 		self._kinds: Dict[str, Kind] = {}
+		self._listeners: List[Callable[[Ended], Any]] = []
+		self._listeners_handle = ffi.new_handle(self._listeners)
 		self.closed = False
 		self.reset()
 		self._handle = self._open()
@@ -91,12 +111,31 @@ class Calls:
 		config.threads = 1  # they would run tasks in C
 		config.lease_ns = _lib.nanoseconds(lease, "lease")
 		config.warn = _warn
+		if self._listeners:  # else no end waits for Python
+			config.ended = _ended
+			config.ended_ctx = self._listeners_handle
 		store = ffi.new("hwt_store **")
 		error = ffi.new("char[1024]")
 		code = lib.hwt_store_open(store, _lib.chars(url, keep), config, error, 1024)
 		if code != 0:
 			_lib.fail(code, _lib.text(error))
 		return store[0]
+
+	def on_end(self, listener: Callable[[Ended], Any]) -> None:
+		"""The first listener makes the next call open the database again: the listeners are a setting of an open."""
+		with self._lock:
+			self.check_open()
+			if self.started:
+				raise RuntimeError("on_end goes before run()")
+			self._listeners.append(listener)
+			if len(self._listeners) > 1:
+				return
+			while self._calls > 0:
+				self._nobody.wait()
+			handle, self._handle = self._handle, NULL
+			self._registered = {}
+		if handle != NULL:
+			lib.hwt_store_close(handle)
 
 	# The handle, which a close waits for.
 
@@ -407,6 +446,13 @@ class Calls:
 			if info.len <= room:
 				return info_of(info, ffi.buffer(data, info.len)[:])
 			room = info.len
+
+	def groups(self, kind: str) -> List[GroupInfo]:
+		groups: List[GroupInfo] = []
+		keep: List[Any] = []
+		ctx = ffi.new_handle(groups)
+		self.check(lib.hwt_store_each_group, _lib.chars(kind, keep), _each_group, ctx)
+		return groups
 
 	def kinds(self) -> List[KindInfo]:
 		kinds: List[KindInfo] = []

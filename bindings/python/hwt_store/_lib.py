@@ -16,16 +16,6 @@ VERSION = "0.2"  # before 1.0 structures may change with it
 DECLARATIONS = """
 typedef struct hwt_store hwt_store;
 
-typedef struct hwt_store_config {
-	size_t size;
-	const char *name, *schema;
-	unsigned threads, batch;
-	int64_t lease_ns, tick_ns;
-	void (*warn)(void *ctx, const char *message);
-	void *warn_ctx;
-	uint64_t reserved[8];
-} hwt_store_config;
-
 typedef struct hwt_store_run {
 	int64_t id;
 	const char *kind, *key;
@@ -37,6 +27,27 @@ typedef struct hwt_store_run {
 	void *connection;
 	const char *group;
 } hwt_store_run;
+
+typedef struct hwt_store_ended {
+	size_t size;
+	const hwt_store_run *run;
+	int rc;
+	const char *error;
+	int64_t started_us, ended_us, due_us;
+	unsigned became;
+} hwt_store_ended;
+
+typedef struct hwt_store_config {
+	size_t size;
+	const char *name, *schema;
+	unsigned threads, batch;
+	int64_t lease_ns, tick_ns;
+	void (*warn)(void *ctx, const char *message);
+	void *warn_ctx;
+	uint64_t reserved[8];
+	void (*ended)(void *ctx, const hwt_store_ended *ended);
+	void *ended_ctx;
+} hwt_store_config;
 
 typedef struct hwt_store_kind {
 	size_t size;
@@ -101,6 +112,13 @@ typedef struct hwt_store_kind_info {
 	hwt_store_limits each_group;
 } hwt_store_kind_info;
 
+typedef struct hwt_store_group_info {
+	size_t size;
+	char kind[64], group[256];
+	bool paused, limited;
+	hwt_store_limits limits;
+} hwt_store_group_info;
+
 typedef struct hwt_store_stats {
 	size_t size;
 	uint64_t put, begun, done, failed, retried, cancelled, taken_over, lost_leases, reconnects, round_trips;
@@ -126,6 +144,8 @@ int hwt_store_get_ex(hwt_store *store, const hwt_store_which *which, hwt_store_i
 int hwt_store_each_ex(hwt_store *store, const hwt_store_which *which,
 	bool (*each)(void *ctx, const hwt_store_info *info), void *ctx);
 int hwt_store_each_kind(hwt_store *store, bool (*each)(void *ctx, const hwt_store_kind_info *info), void *ctx);
+int hwt_store_each_group(hwt_store *store, const char *kind,
+	bool (*visit)(void *ctx, const hwt_store_group_info *info), void *ctx);
 int hwt_store_remove_kind(hwt_store *store, const char *kind);
 int hwt_store_limit(hwt_store *store, const char *kind, const char *group, const hwt_store_limits *limits);
 int hwt_store_pause(hwt_store *store, const char *kind, const char *group);

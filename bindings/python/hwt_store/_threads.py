@@ -18,7 +18,7 @@ from ._calls import TIMED_OUT, log, say
 from ._lib import Span
 from ._pages import Pages
 from ._run import Run
-from ._values import ANY, Default, Group, IfExists, Info, KindInfo, Outcome, Put, State, Stats
+from ._values import ANY, Default, Group, IfExists, Info, GroupInfo, KindInfo, Outcome, Put, State, Stats
 
 JOIN_S = 0.1  # between two looks at which workers are left
 SIGNALS_S = 0.5  # between two chances for a signal's handler
@@ -312,6 +312,9 @@ class ThreadStore(Base[Callable[[Run], Any]]):
 
 	def resume(self, kind: str, group: Optional[str] = None) -> None:
 		self._calls.resume(kind, group)
+
+	def groups(self, kind: str) -> List[GroupInfo]:
+		return self._calls.groups(kind)
 
 	def kinds(self) -> List[KindInfo]:
 		return self._calls.kinds()

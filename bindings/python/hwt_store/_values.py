@@ -19,6 +19,19 @@ class State(enum.Enum):
 	FAILED = 3  #: kept, and not tried again
 
 
+class Became(enum.Enum):
+	"""What became of a timeout whose run has ended."""
+
+	DONE = 0  #: a series goes on at its next time
+	AGAIN = 1  #: filed again: after a failure, or by run.again
+	FAILED = 2
+	TOO_LATE = 3  #: it did not start within its grace; a series goes on
+	CANCELLED = 4  #: in its run
+	REPLACED = 5  #: in its run
+	LOST = 6  #: another process has it
+	UNKNOWN = 7  #: the reply was lost: this is the last word on this run here
+
+
 class Outcome(enum.Enum):
 	"""What a cancel or a reschedule has found. Only DONE is true."""
 
@@ -127,6 +140,37 @@ class KindInfo:
 	group_limit: int  #: of each group without limits of its own; 0: none
 	group_start_every: Optional[timedelta]
 	group_burst: int
+
+
+@dataclass(frozen=True)
+class GroupInfo:
+	"""A group of a kind that has rules of its own."""
+
+	kind: str
+	group: str
+	paused: bool
+	limited: bool  #: with all limits 0: it has none, though the kind may have
+	running: int
+	start_every: Optional[timedelta]
+	burst: int
+
+
+@dataclass(frozen=True)
+class Ended:
+	"""An end that this process has written."""
+
+	id: int
+	kind: str
+	key: Optional[str]
+	group: Optional[str]
+	due: datetime
+	attempt: int
+	missed: int
+	became: Became
+	error: Optional[str]
+	started: Optional[datetime]  #: None: it never started here
+	ended: datetime
+	next_due: Optional[datetime]  #: its next time
 
 
 @dataclass(frozen=True)
@@ -243,6 +287,36 @@ def kind_info_of(c: Any) -> KindInfo:
 		group_limit=c.each_group.running,
 		group_start_every=_lib.span_or_none(c.each_group.start_every_ns),
 		group_burst=c.each_group.burst,
+	)
+
+
+def group_info_of(c: Any) -> GroupInfo:
+	return GroupInfo(
+		kind=_lib.text(c.kind),
+		group=_lib.text(c.group),
+		paused=c.paused,
+		limited=c.limited,
+		running=c.limits.running,
+		start_every=_lib.span_or_none(c.limits.start_every_ns),
+		burst=c.limits.burst,
+	)
+
+
+def ended_of(c: Any) -> Ended:
+	run = c.run
+	return Ended(
+		id=run.id,
+		kind=_lib.text(run.kind),
+		key=_lib.text(run.key) if run.key else None,
+		group=_lib.text(run.group) if run.group else None,
+		due=_lib.moment(run.due_us),
+		attempt=run.attempt,
+		missed=run.missed,
+		became=Became(c.became),
+		error=_lib.text(c.error) if c.error else None,
+		started=_lib.moment(c.started_us) if c.started_us else None,
+		ended=_lib.moment(c.ended_us),
+		next_due=_lib.moment(c.due_us) if c.due_us else None,
 	)
 
 

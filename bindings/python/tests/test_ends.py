@@ -11,7 +11,7 @@ import pytest
 from conftest import World, lines_until
 
 import hwt_store
-from hwt_store import Put, Run, State
+from hwt_store import Became, Ended, Put, Run, State
 
 
 class BadStr(Exception):
@@ -309,3 +309,44 @@ def test_a_forked_child_has_signals_and_a_store_of_its_own(world: World, flavour
 	child = [f"3 False {seen}", str(-signal.SIGTERM)]
 	assert lines_until(process, "over") == child * 5 + ["[1, 2]", "mine True", "still runs", "over"]
 	assert process.wait() == 0
+
+
+def test_on_end_is_told_of_each_end(world: World) -> None:
+	store = world.open_threads(threads=1)
+	told: List[Ended] = []
+
+	@store.on_end
+	def note(ended: Ended) -> None:
+		told.append(ended)
+		raise ValueError("is logged")
+
+	@store.kind("a", max_attempts=1, shards=1)
+	def task(run: Run) -> None:
+		if run.data == "stop":
+			store.stop()
+		else:
+			raise ValueError("no such account")
+
+	id = store.put("a", "fail", key="k", group="g")
+	store.put("a", "stop", delay=0.001)
+	store.run()
+	first = told[0]
+	assert (first.id, first.kind, first.key, first.group, first.attempt) == (id, "a", "k", "g", 1)
+	assert first.became == Became.FAILED and first.error and "no such account" in first.error
+	assert first.started and first.due <= first.started <= first.ended and first.next_due is None
+	assert [ended.became for ended in told] == [Became.FAILED, Became.DONE]
+	store.close()
+
+
+def test_groups_with_rules_are_listed(world: World) -> None:
+	store = world.open_threads(threads=1)
+	store.put("a", delay=3600, group="b")
+	assert store.groups("a") == []
+	store.pause("a", "b")
+	store.limit("a", "c", running=3)
+	paused, limited = store.groups("a")
+	assert (paused.group, paused.paused, paused.limited) == ("b", True, False)
+	assert (limited.group, limited.paused, limited.limited, limited.running) == ("c", False, True, 3)
+	with pytest.raises(hwt_store.NotFound):
+		store.groups("nobody")
+	store.close()

@@ -19,6 +19,7 @@ static bool fail_lost(hwt_store *store, struct hwts_kind *kind, const struct hwt
 	row->shard = due->shard;
 	row->epoch = due->epoch;
 	row->attempt = 1;
+	row->bare = true;
 	row->how = HWTS_FAIL;
 	hwts_cut(row->error, sizeof(row->error), error, strlen(error));
 	hwts_active(store, shard);

@@ -120,7 +120,7 @@ struct hwts_put {
 	int rc;           /* 0, EEXIST; one by one also what else became of this one alone */
 	int64_t found_id; /* of the row that is there now; 0: not known */
 	bool again;       /* refused, and may be accepted now */
-	bool runs;        /* it has replaced one that runs: due_us is that of the run */
+	bool runs;        /* it changes what holds after a run: due_us is that of the run */
 	bool stays;       /* keep_due: the due time in the database is what it was */
 	int64_t due_us;
 	int32_t shard;
@@ -164,6 +164,13 @@ struct hwts_row {
 	int64_t when_us, limit_us, next_base_us;
 	int64_t rest_us; /* with give_back: no begin before that has passed */
 	unsigned next_attempt;
+	int64_t started_us, ended_us; /* for hwt_store_ended; 0: it has not */
+	int answer;                   /* of its task */
+	bool late;                    /* it did not start within its grace */
+	bool unsure;                  /* a reply about its end was lost */
+	bool bare;      /* another process has begun it, and what the database says of it was not read */
+	bool cancelled; /* set by the end: it was cancelled in its run */
+	bool kept;      /* set by the end, with replaced: settings that were kept hold now */
 	bool give_back; /* it was not started */
 	bool serves;    /* its series goes on at its next time: settings that were kept for this end hold */
 	bool ending;    /* its end is to be committed */

@@ -70,11 +70,11 @@ static struct hwts_step end_of(struct hwts_row *row)
 	if (row->how == HWTS_FAIL)
 		return (struct hwts_step)HWTS_ASK(END_FAIL, filed, row, HWTS_NUMBER(row->id), HWTS_NUMBER(row->epoch),
 						  HWTS_TEXT(row->error));
-	return (struct hwts_step)HWTS_ASK(END_AGAIN, filed, row, HWTS_NUMBER(row->id), HWTS_NUMBER(row->epoch),
-					  HWTS_NUMBER(row->when_us), HWTS_NUMBER(row->how == HWTS_AFTER),
-					  HWTS_NUMBER(row->limit_us), HWTS_NUMBER(row->next_base_us),
-					  HWTS_NUMBER(row->next_attempt), HWTS_TEXT(error),
-					  HWTS_NUMBER(serves_time(row)));
+	return (struct hwts_step)HWTS_ASK(
+	    END_AGAIN, filed, row, HWTS_NUMBER(row->id), HWTS_NUMBER(row->epoch), HWTS_NUMBER(row->when_us),
+	    HWTS_NUMBER(row->how == HWTS_AFTER), HWTS_NUMBER(row->limit_us), HWTS_NUMBER(row->next_base_us),
+	    HWTS_NUMBER(row->next_attempt), HWTS_TEXT(error), HWTS_NUMBER(serves_time(row)),
+	    HWTS_NUMBER(row->give_back && row->next_attempt == 0));
 }
 
 /* Its row was marked as its last run.  What that has answered counts no more. */
@@ -83,7 +83,7 @@ static int gone(void *ctx, const struct hwts_value *value)
 	struct hwts_row *row = ctx;
 
 	(void)value;
-	row->hit = true;
+	row->hit = row->cancelled = true;
 	row->how = HWTS_DONE;
 	return 0;
 }
@@ -100,15 +100,29 @@ static int replaced(void *ctx, const struct hwts_value *value)
 	return 0;
 }
 
-#define ENDING 3 /* steps */
-
-/* One of the three finds the row, if it still belongs to this run and is not changed in between. */
-static void write_marked(struct hwts_step *steps, struct hwts_row *row)
+/* Or settings were kept for its end. */
+static int kept(void *ctx, const struct hwts_value *value)
 {
+	((struct hwts_row *)ctx)->kept = true;
+	return replaced(ctx, value);
+}
+
+#define ENDING 4 /* steps */
+
+/* One of them finds the row, if it still belongs to this run and is not changed in between.  Returns their number. */
+static size_t write_marked(struct hwts_step *steps, struct hwts_row *row)
+{
+	size_t n = 2;
+
 	steps[0] = (struct hwts_step)HWTS_ASK(END_LAST, gone, row, HWTS_NUMBER(row->id), HWTS_NUMBER(row->epoch));
 	steps[1] = (struct hwts_step)HWTS_ASK(END_NEXT, replaced, row, HWTS_NUMBER(row->id), HWTS_NUMBER(row->epoch),
-					      HWTS_NUMBER(serves_time(row)), HWTS_NUMBER(row->now_us));
-	steps[2] = end_of(row);
+					      HWTS_NUMBER(false), HWTS_NUMBER(row->now_us));
+	if (serves_time(row))
+		steps[n++] = (struct hwts_step)HWTS_ASK(END_NEXT, kept, row, HWTS_NUMBER(row->id),
+							HWTS_NUMBER(row->epoch), HWTS_NUMBER(true),
+							HWTS_NUMBER(row->now_us));
+	steps[n++] = end_of(row);
+	return n;
 }
 
 struct end {
@@ -201,7 +215,7 @@ static int end_unlocked(struct hwts_conn *conn, struct hwts_row *rows, size_t n,
 	int rc = open_end(&end, n) ? 0 : ENOMEM;
 
 	for (struct hwts_row *row = rows; row && rc == 0; row = row->next) {
-		row->hit = row->replaced = false;
+		row->hit = row->replaced = row->cancelled = row->kept = false;
 		if (!row->locked && !row->marked && row->how == HWTS_DONE)
 			end.rows[end.done++] = row;
 	}
@@ -209,8 +223,7 @@ static int end_unlocked(struct hwts_conn *conn, struct hwts_row *rows, size_t n,
 		end_done(&end);
 	for (struct hwts_row *row = rows; row && rc == 0; row = row->next) {
 		if (!row->locked && row->marked) {
-			write_marked(&end.steps[end.step_count], row);
-			end.step_count += ENDING;
+			end.step_count += write_marked(&end.steps[end.step_count], row);
 		} else if (!row->locked && row->how != HWTS_DONE) {
 			end.steps[end.step_count++] = end_of(row);
 		}
@@ -262,8 +275,7 @@ int hwts_rows_close_run(struct hwts_conn *conn, struct hwts_row *row)
 	struct hwts_step steps[1 + ENDING] = { HWTS_DO(CLOSE, HWTS_NUMBER(row->id), HWTS_NUMBER(row->epoch)) };
 	int rc;
 
-	row->replaced = false;
-	write_marked(steps + 1, row);
-	rc = conn->db->engine->close_run(conn, steps, HWTS_COUNT(steps));
+	row->replaced = row->cancelled = row->kept = false;
+	rc = conn->db->engine->close_run(conn, steps, 1 + write_marked(steps + 1, row));
 	return rc == ESTALE ? hwts_fail(rc, "timeout %lld was taken over while it ran", (long long)row->id) : rc;
 }

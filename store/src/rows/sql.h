@@ -100,7 +100,7 @@ static inline int hwts_finish(struct hwts_conn *conn, int rc)
 	" pg_catalog.pg_database d where d.datname operator(pg_catalog.=) pg_catalog.current_database())"
 
 #define HWTS_DIED "its process died or was cut off while it ran"
-#define HWTS_CLOSING 4 /* most steps that end a run in its task's transaction */
+#define HWTS_CLOSING 5 /* most steps that end a run in its task's transaction */
 
 /* In sql.c. */
 char *hwts_sql_text(const struct hwts_db *db, enum hwts_sql sql, bool postgres, const char *here);

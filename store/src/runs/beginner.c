@@ -9,6 +9,7 @@
  * makes FAILED what had been begun.
  */
 #include "ahead/ahead.h"
+#include "runs/ended.h"
 #include "runs/locked.h"
 #include "runs/queue.h"
 #include "store/ability.h"
@@ -296,11 +297,15 @@ static void inherit(hwt_store *store, struct batch *batch)
 /* Without the lock. */
 static void tell_failed(hwt_store *store, const struct batch *batch)
 {
-	for (size_t i = 0; i < batch->count; i++)
-		if (batch->wants[i].inherited && batch->wants[i].delay_us == HWTS_NEVER)
-			hwts_warn(store,
-				  "timeout %lld has failed for good after %u attempts: its process died each time",
-				  (long long)batch->wants[i].id, batch->wants[i].attempt);
+	for (size_t i = 0; i < batch->count; i++) {
+		const struct hwts_want *want = &batch->wants[i];
+
+		if (!want->inherited || want->delay_us != HWTS_NEVER)
+			continue;
+		hwts_warn(store, "timeout %lld has failed for good after %u attempts: its process died each time",
+			  (long long)want->id, want->attempt);
+		hwts_tell_died(store, want->entry->kind, want->id);
+	}
 }
 
 /* Tells of those that have just been set aside. */

@@ -7,6 +7,7 @@
  * tried again each lease; it stays this process's.
  */
 #include "runs/ender.h"
+#include "runs/ended.h"
 #include "store/ability.h"
 #include "store/clock.h"
 #include "store/ends.h"
@@ -68,12 +69,12 @@ void hwts_finished(hwt_store *store, struct hwts_row *row)
 	shard->ending -= row->ending;
 	hwts_inactive(store, shard);
 	hwts_window_ended(store, row, next_due_us(store, row));
-	free(row);
 }
 
 struct ender {
 	hwt_store *store;
-	struct hwts_row *aside; /* each with again_ns */
+	struct hwts_row *aside;            /* each with again_ns */
+	struct hwts_row *told, **told_end; /* over, and the program has not heard of them */
 	unsigned failures;
 };
 
@@ -106,6 +107,8 @@ static enum answer offer(struct ender *ender, struct hwts_row *rows)
 				hwts_works(store, &ender->failures);
 				return rc == 0 ? TAKEN : REFUSED;
 			}
+			for (struct hwts_row *row = rows; row && rc == ECONNRESET; row = row->next)
+				row->unsure = true;
 			hwts_warn(store, "end: %s", hwts_fail_text());
 		}
 		if (is_pointless(store))
@@ -192,6 +195,24 @@ static void try_again(struct ender *ender, int64_t *next_ns)
 	}
 }
 
+static void keep_told(struct ender *ender, struct hwts_row *row)
+{
+	row->next = NULL;
+	*ender->told_end = row;
+	ender->told_end = &row->next;
+}
+
+static void tell_ended(struct ender *ender)
+{
+	for (struct hwts_row *row = ender->told, *next; row; row = next) {
+		next = row->next;
+		hwts_tell_ended(ender->store, row);
+		free(row);
+	}
+	ender->told = NULL;
+	ender->told_end = &ender->told;
+}
+
 /* With the lock. */
 static void settle(struct ender *ender, struct hwts_row *row)
 {
@@ -210,6 +231,10 @@ static void settle(struct ender *ender, struct hwts_row *row)
 	}
 	if (!row->aside || pointless || (hwts_halts(store, HWTS_END) && row->refused)) {
 		hwts_finished(store, row); /* without a hit: it runs again, with this process or another */
+		if (hwts_is_told(store, row))
+			keep_told(ender, row);
+		else
+			free(row);
 		return;
 	}
 	if (row->refused)
@@ -224,6 +249,7 @@ void *hwts_ender(void *arg)
 	hwt_store *store = arg;
 	int64_t next_ns;
 
+	ender.told_end = &ender.told;
 	hwts_lock(store);
 	for (;;) {
 		try_again(&ender, &next_ns);
@@ -249,6 +275,11 @@ void *hwts_ender(void *arg)
 			next = rows->next;
 			settle(&ender, rows);
 		}
+		if (!ender.told)
+			continue;
+		hwts_unlock(store);
+		tell_ended(&ender);
+		hwts_lock(store);
 	}
 	hwts_unlock(store);
 	return NULL;

@@ -5,7 +5,10 @@
 
 #include "rows/engine.h"
 
-/* With the lock: the database has committed the end of this row; frees the row. */
+/*
+ * With the lock: the end of this row is in the database, or another process has the row.  The caller frees it, after it
+ * has told the program: ended.h.
+ */
 void hwts_finished(hwt_store *store, struct hwts_row *row);
 
 #endif

@@ -142,6 +142,9 @@ static int end(hwt_store *store, struct hwts_pull *pull, int answer)
 	struct hwts_row *row = pull->running.row;
 	int told = hwts_trusted(store) && hwts_holds(store, row->shard, row->epoch) ? 0 : -1;
 
+	if (told != 0 && hwts_in_ended())
+		return hwts_fail(EDEADLK,
+				 "whether another process has begun it is known when this call of ended returns");
 	if (told != 0 && hwts_holds_lock(store))
 		return hwts_fail(EDEADLK, "whether another process has begun it is known when this transaction ends");
 	hwts_answered(&pull->running, answer);
@@ -194,10 +197,17 @@ void hwts_pulled_await(hwt_store *store)
 	hwts_unlock(store);
 }
 
+/* It has no end here. */
+static void drop(hwt_store *store, struct hwts_row *row)
+{
+	hwts_finished(store, row);
+	free(row);
+}
+
 void hwts_pulled_drop(hwt_store *store)
 {
 	hwts_lock(store);
 	while (store->pulled->first)
-		hwts_finished(store, bring_back(store, store->pulled->first)); /* without a hit */
+		drop(store, bring_back(store, store->pulled->first));
 	hwts_unlock(store);
 }

@@ -9,6 +9,7 @@
 #include "runs/queue.h"
 #include "runs/ready.h"
 #include "store/ends.h"
+#include "store/run.h"
 #include "store/shards.h"
 #include "store/store.h"
 #include "window/window.h"
@@ -284,7 +285,7 @@ void hwts_give_back_changed(hwt_store *store, int64_t id)
 /* A begin is under way, or a return.  That may wait for a lock of the caller itself. */
 static int await_end(hwt_store *store, int64_t id)
 {
-	int64_t until_ns = hwt_now() + BETWEEN_NS;
+	int64_t until_ns = hwt_now() + (hwts_in_ended() ? 0 : BETWEEN_NS); /* the thread would wait for itself */
 	bool between;
 
 	do {
@@ -338,6 +339,7 @@ void hwts_unbegun(hwt_store *store, struct hwts_row *row, bool changed, const st
 		row->when_us = due ? due->due_us : 0;
 		row->next_attempt = row->attempt - 1;
 		hwts_finished(store, row);
+		free(row);
 	} else {
 		hwts_give_back(store, row);
 	}

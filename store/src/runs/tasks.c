@@ -9,6 +9,7 @@
  * A clock that is put back leaves the grid where it is.  While the clock has leapt ahead, see clock.c, what is due by
  * the leap alone is not started: all its times until then would be merged into this run.
  */
+#include "runs/ended.h"
 #include "runs/ender.h"
 #include "runs/queue.h"
 #include "store/ability.h"
@@ -55,6 +56,7 @@ static bool end_in_transaction(struct hwts_conn *conn, struct hwts_row *row)
 	row->hit = rc == 0;
 	if (rc == 0 || rc == ESTALE)
 		return true;
+	row->unsure = rc == ECONNRESET;
 	/* Whether it was committed need not be known: if it was, the row is gone, and this end finds none. */
 	hwts_fail_run(row, hwts_fail_text(), rc == EPROTO || rc == EIO);
 	return false;
@@ -86,8 +88,10 @@ static bool run(hwt_store *store, struct hwts_row *row, struct hwts_conn *conn, 
 
 void hwts_note_start(hwt_store *store, struct hwts_row *row)
 {
-	int64_t late_ns = (hwts_clock_db_us(store) - row->due_us) * 1000, now_ns = hwt_now();
+	int64_t late_ns, now_ns = hwt_now();
 
+	row->started_us = hwts_clock_db_us(store);
+	late_ns = (row->started_us - row->due_us) * 1000;
 	hwts_tally_start(store->tally, now_ns, late_ns);
 	hwts_tally_start(&row->kind->tally, now_ns, late_ns);
 }
@@ -167,6 +171,22 @@ int64_t hwts_start_us(hwt_store *store, const struct hwts_row *row)
 	return hwts_clock_without_leap_us(store, HWTS_MAX(hwts_clock_db_us(store), row->now_us));
 }
 
+/* With the lock, which it releases meanwhile.  The end was in the transaction of the run. */
+static void finish(hwt_store *store, struct hwts_row *row)
+{
+	bool told;
+
+	row->ended_us = hwts_clock_db_us(store);
+	hwts_finished(store, row);
+	told = hwts_is_told(store, row);
+	if (told) {
+		hwts_unlock(store);
+		hwts_tell_ended(store, row);
+		hwts_lock(store);
+	}
+	free(row);
+}
+
 /* With the lock.  One row, which was taken from the queue. */
 static void serve(hwt_store *store, struct hwts_row *row, struct hwts_conn **conn, unsigned *failures)
 {
@@ -185,7 +205,7 @@ static void serve(hwt_store *store, struct hwts_row *row, struct hwts_conn **con
 	if (row->give_back)
 		hwts_give_back(store, row);
 	else if (ended)
-		hwts_finished(store, row);
+		finish(store, row);
 	else
 		hwts_end(store, row);
 	if (hwts_queued(store, kind) > 0 || kind->row.mode == HWT_STORE_AT_MOST_ONCE)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* The list of runs that have ended, until the ender has the database commit them. */
 #include "store/ends.h"
+#include "store/clock.h"
 #include "store/shards.h"
 #include "store/store.h"
 
@@ -20,6 +21,7 @@ void hwts_end(hwt_store *store, struct hwts_row *row)
 {
 	row->synced = row->kind->row.mode == HWT_STORE_AT_MOST_ONCE;
 	row->ending = true;
+	row->ended_us = hwts_clock_db_us(store);
 	hwts_shard(store, row->shard, NULL)->ending++;
 	hwts_ends_put(store, row);
 	hwts_wake(store, HWTS_END);

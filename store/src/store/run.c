@@ -34,6 +34,11 @@ bool hwts_in_task_of(const hwt_store *store)
 	return hwts_running && hwts_running->store == store;
 }
 
+bool hwts_in_ended(void)
+{
+	return hwts_running && hwts_running->has_ended;
+}
+
 bool hwts_holds_lock(const hwt_store *store)
 {
 	const char *file = store->db->file;
@@ -145,6 +150,7 @@ void hwts_answered(struct hwts_running *running, int rc)
 	struct hwts_row *row = running->row;
 	char text[128];
 
+	row->answer = rc;
 	if (rc == 0)
 		succeed(row);
 	else if (rc == HWT_STORE_ANSWER && running->answer == HWTS_AGAIN)

@@ -14,6 +14,7 @@ struct hwts_running {
 	/* What it says if its task returns HWT_STORE_ANSWER; the last call counts. */
 	enum hwts_answer { HWTS_NO_ANSWER, HWTS_AGAIN, HWTS_FAILED, HWTS_GIVE_UP, HWTS_END_SERIES } answer;
 	int64_t again_us; /* the delay */
+	bool has_ended;   /* this thread tells of its end */
 	char why[HWTS_ERROR_MAX + 1];
 };
 
@@ -22,6 +23,7 @@ extern _Thread_local struct hwts_running *hwts_running; /* the innermost run of 
 /* In run.c. */
 void hwts_running_init(struct hwts_running *running, hwt_store *store, struct hwts_row *row, void *handle);
 bool hwts_in_task_of(const hwt_store *store);
+bool hwts_in_ended(void);                     /* this thread tells of an end, and others wait for it */
 bool hwts_holds_lock(const hwt_store *store); /* this thread is in a transaction that would block the call */
 /* Of a call that writes: EINVAL, or EDEADLK and what to do instead. */
 int hwts_check_call(const hwt_store *store, const char *instead);

@@ -67,6 +67,7 @@ static void cannot_go_on(struct hwts_row *row, int rc, bool begins)
 
 static void come_too_late(struct hwts_row *row)
 {
+	row->late = true;
 	row->again = row->serves = hwts_is_series(row);
 	row->how = row->again ? HWTS_AT : HWTS_FAIL;
 	row->when_us = row->grid_due_us;
