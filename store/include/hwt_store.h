@@ -124,8 +124,8 @@ typedef struct hwt_store_run {
 
 /* What became of a timeout whose run has ended. */
 typedef enum hwt_store_became {
-	HWT_STORE_BECAME_DONE,      /* a series goes on at its next time */
-	HWT_STORE_BECAME_AGAIN,     /* filed again: after a failure, or by hwt_store_again */
+	HWT_STORE_BECAME_DONE,  /* a series goes on at its next time */
+	HWT_STORE_BECAME_AGAIN, /* filed again: after a failure, or by hwt_store_again */
 	HWT_STORE_BECAME_FAILED,
 	HWT_STORE_BECAME_TOO_LATE,  /* it did not start within its grace; a series goes on */
 	HWT_STORE_BECAME_CANCELLED, /* in its run */
@@ -136,11 +136,11 @@ typedef enum hwt_store_became {
 
 /*
  * An end: for logs, a history, numbers of one's own.  config.ended is called with it by the thread that has written the
- * end, after the commit and never inside of a transaction.  It holds up other ends while it runs, may make any call that a
- * task may (hwt_store_stop, hwt_store_end of a run whose lease was lost: EDEADLK), and has returned before a stop does.
+ * end, after the commit and never inside of a transaction.  The call holds up other ends.  It may do what a task may
+ * (hwt_store_stop, hwt_store_end of a run whose lease was lost: EDEADLK), and has returned before a stop does.
  *
- * What cancel, reschedule and REPLACE do to a timeout that does not run is no end.  What a take-over makes FAILED is one,
- * in the process that takes.
+ * What cancel, reschedule and REPLACE do to a timeout that does not run is no end.  What a take-over makes FAILED is
+ * one, in the process that takes.
  */
 typedef struct hwt_store_ended {
 	size_t size;              /* sizeof(hwt_store_ended) */
@@ -149,7 +149,7 @@ typedef struct hwt_store_ended {
 	const char *error;        /* NULL: none */
 	int64_t started_us;       /* 0: it never started here */
 	int64_t ended_us;
-	int64_t due_us;           /* its next time; 0: none */
+	int64_t due_us; /* its next time; 0: none */
 	hwt_store_became became;
 } hwt_store_ended;
 
@@ -294,6 +294,14 @@ typedef struct hwt_store_kind_info {
 	hwt_store_limits each_group; /* of each group without limits of its own */
 } hwt_store_kind_info;
 
+/* A group of a kind that has rules of its own. */
+typedef struct hwt_store_group_info {
+	size_t size;
+	char kind[64], group[256];
+	bool paused, limited;    /* limited with all limits 0: the group has none, though the kind may have */
+	hwt_store_limits limits; /* with limited */
+} hwt_store_group_info;
+
 /* Numbers since the store was opened, by this process, if not said otherwise. */
 typedef struct hwt_store_stats {
 	size_t size;          /* set by the caller: sizeof(hwt_store_stats) */
@@ -323,7 +331,8 @@ typedef struct hwt_store_stats {
 /* Every default above.  CONFIG: warnings on stderr.  KIND: name and task (pulled: the flag) must be set. */
 /* clang-format off */
 #define HWT_STORE_CONFIG_INIT \
-	{ sizeof(hwt_store_config), NULL, NULL, 0, 0, 0, 0, hwt_warn_stderr, NULL, { 0, 0, 0, 0, 0, 0, 0, 0 }, NULL, NULL }
+	{ sizeof(hwt_store_config), NULL, NULL, 0, 0, 0, 0, hwt_warn_stderr, NULL, { 0, 0, 0, 0, 0, 0, 0, 0 }, NULL, \
+	  NULL }
 #define HWT_STORE_KIND_INIT \
 	{ sizeof(hwt_store_kind), NULL, NULL, NULL, HWT_STORE_AT_LEAST_ONCE, 0, 0, 0, 0, 0, 0, 0 }
 #define HWT_STORE_SPEC_INIT { sizeof(hwt_store_spec), NULL, NULL, NULL, 0, 0, 0, 0, 0, NULL, 0, NULL, NULL, 0, 0 }
@@ -388,11 +397,11 @@ HWT_API int hwt_store_close(hwt_store *store);
  *     HWT_STORE_REPLACE  it gets all that this put says, and its attempts start from 1: 0 and its id.  Of one that is
  *                        running this holds after that run, whatever it answers and also if its process dies.  What
  *                        was begun elsewhere may start yet as it was, a moment later.  store.md, "Keys"
- *     HWT_STORE_KEEP_DUE of a series that a program declares at each start: 0 and its id.  Its settings (schedule, zone,
- *                        period, data, grace, spread, priority) become those of this put; if they are equal, nothing is
- *                        written.  Nothing that is due is lost: store.md, "Keys".  A FAILED one is pending again, at
- *                        the next time of its line.  A single timeout, or a series that was cancelled in its last
- *                        run: EEXIST.  delay_ns and due_us count for the first put only
+ *     HWT_STORE_KEEP_DUE of a series that a program declares at each start: 0 and its id.  Its settings (schedule,
+ *                        zone, period, data, grace, spread, priority) become those of this put; if they are equal,
+ *                        nothing is written.  Nothing that is due is lost: store.md, "Keys".  A FAILED one is pending
+ *                        again, at the next time of its line.  A single timeout, or a series that was cancelled in its
+ *                        last run: EEXIST.  delay_ns and due_us count for the first put only
  * Returns  0 and *id (may be NULL), which is never used again; EINVAL; EEXIST and *id; EDEADLK; of the database;
  *          ECONNRESET and *id: hwt_store_get tells (*id 0, with a flag for keys only: the key does).
  * Order    what the caller wrote before is visible to the task if it runs in this process.
@@ -492,6 +501,13 @@ HWT_API int hwt_store_limit(hwt_store *store, const char *kind, const char *grou
  * Returns, Cost  as hwt_store_limit. */
 HWT_API int hwt_store_pause(hwt_store *store, const char *kind, const char *group);
 HWT_API int hwt_store_resume(hwt_store *store, const char *kind, const char *group);
+
+/* Calls visit(ctx, info) for the groups of a kind that are paused or have limits of their own, in order of their names,
+ * until it returns false.  All are read in one moment; no lock is held while visit runs.
+ * Returns  0, also if there are none; ENOENT: there is no such kind; EINVAL; otherwise as hwt_store_get.
+ * Cost     one round trip; 400 bytes of memory a group. */
+HWT_API int hwt_store_each_group(hwt_store *store, const char *kind,
+				 bool (*visit)(void *ctx, const hwt_store_group_info *info), void *ctx);
 
 /* The first time after after_us at which a cron line is due in a zone of the tz database ("Europe/Berlin"; NULL: UTC).
  * It needs no store.  store/doc/calendars.md has the grammar.  When it fails, error (may be NULL) names the field.

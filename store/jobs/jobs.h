@@ -6,6 +6,7 @@
  *     look     list, show, stats
  *     change   put, cancel, move, retry, remove
  *     rules    pause, resume, limit
+ *     groups   groups with rules of their own
  *     top      a page that draws itself again
  *     vacuum   advice about the tables
  *     when     times and durations as people write them
@@ -60,10 +61,17 @@ int remove_kind(struct jobs *jobs);
 int pause_it(struct jobs *jobs);
 int resume(struct jobs *jobs);
 int limit(struct jobs *jobs);
+int groups(struct jobs *jobs);
 int top(struct jobs *jobs);
 int vacuum(struct jobs *jobs);
 int find_kind(const struct jobs *jobs, const char *name); /* DONE; or says why not, with the nearest name */
 const char *state_name(hwt_store_state state);
+
+/* In groups.c. */
+void write_limits(const hwt_store_limits *limits, char *text, size_t size);
+void print_rules(const struct jobs *jobs, const char *kind); /* a line, if groups of the kind have rules */
+void json_rules(const struct jobs *jobs, const char *kind, bool *first);
+void rules_of(const struct jobs *jobs, const char *kind, const char *group, char *text, size_t size);
 
 /* In when.c. */
 bool read_duration(const char *text, int64_t *ns); /* 90s, 1h30m, 2 days */

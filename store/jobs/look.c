@@ -158,11 +158,14 @@ static int list_kind(struct listing *listing, const char *kind)
 {
 	const struct jobs *jobs = listing->jobs;
 	hwt_store_which which = all_of(jobs, kind);
+	int64_t before = listing->count;
 	int rc;
 
 	if (jobs->json)
 		which.states |= HWT_STORE_WITH_DATA;
 	rc = hwt_store_each_ex(jobs->store, &which, list_one, listing);
+	if (rc == 0 && !jobs->json && listing->count > before)
+		print_rules(jobs, kind);
 	return rc == ENOENT ? 0 : rc;
 }
 
@@ -247,8 +250,9 @@ static void print_data(const hwt_store_info *info)
 
 static void print_info(const struct jobs *jobs, const hwt_store_info *info)
 {
-	char due[48], distance[48];
+	char due[48], distance[48], rules[128];
 
+	rules_of(jobs, info->kind, info->group, rules, sizeof(rules));
 	write_time(info->due_us, due, sizeof(due));
 	write_distance(info->due_us, wall_us(), distance, sizeof(distance));
 	printf("id        %" PRId64 "\nkind      ", info->id);
@@ -262,9 +266,11 @@ static void print_info(const struct jobs *jobs, const hwt_store_info *info)
 	}
 	const struct {
 		const char *name, *text;
-	} lines[] = {
-		{ "group", info->group }, { "key", info->key }, { "owner", info->owner }, { "error", info->error }
-	};
+	} lines[] = { { "group", info->group },
+		      { "rules", rules },
+		      { "key", info->key },
+		      { "owner", info->owner },
+		      { "error", info->error } };
 
 	for (size_t i = 0; i < sizeof(lines) / sizeof(lines[0]); i++)
 		if (lines[i].text[0]) {
@@ -302,21 +308,6 @@ int show(struct jobs *jobs)
  * stats
  */
 
-static void write_limits(const hwt_store_limits *limits, char *text, size_t size)
-{
-	char every[32];
-	size_t len = 0;
-
-	text[0] = '\0';
-	if (limits->running)
-		len += (size_t)snprintf(text, size, "%" PRIu32 " running", limits->running);
-	if (limits->start_every_ns && len < size) {
-		write_duration(limits->start_every_ns, every, sizeof(every));
-		(void)snprintf(text + len, size - len, "%sa start every %s, burst %" PRIu32, len ? ", " : "", every,
-			       limits->burst ? limits->burst : 1);
-	}
-}
-
 struct counts {
 	uint64_t of[HWT_STORE_FAILED + 1]; /* by state */
 };
@@ -337,7 +328,8 @@ static int count_kind(struct listing *listing, const hwt_store_kind_info *info, 
 	return rc == ENOENT ? 0 : rc;
 }
 
-static void json_kind(const hwt_store_kind_info *info, int64_t now_us, const struct counts *counts)
+static void json_kind(const struct jobs *jobs, const hwt_store_kind_info *info, int64_t now_us,
+		      const struct counts *counts)
 {
 	static const char *const modes[] = { "at least once", "at most once", "transaction" };
 	bool first = true;
@@ -356,6 +348,7 @@ static void json_kind(const hwt_store_kind_info *info, int64_t now_us, const str
 	json_member(&first, "each_group");
 	printf("{\"running\": %" PRIu32 ", \"start_every_ns\": %" PRId64 ", \"burst\": %" PRIu32 "}",
 	       info->each_group.running, info->each_group.start_every_ns, info->each_group.burst);
+	json_rules(jobs, info->kind, &first);
 	if (counts) {
 		json_member(&first, "counts");
 		printf("{\"pending\": %" PRIu64 ", \"running\": %" PRIu64 ", \"failed\": %" PRIu64 "}",
@@ -374,9 +367,14 @@ static void print_kind(const struct jobs *jobs, const hwt_store_kind_info *info,
 	(void)snprintf(failed, sizeof(failed), info->failed > 1000 ? "> 1000" : "%" PRIu64, info->failed);
 	print_cut(info->kind, 24);
 	printf(" %s%9" PRIu32 "%s %6u  %s%-7s%s %s%7s%s  %s%-14s%s %s\n", paint(jobs, info->processes ? PLAIN : YELLOW),
-	       info->processes, paint(jobs, PLAIN), info->shards, paint(jobs, info->paused ? YELLOW : PLAIN),
-	       info->paused ? "paused" : "runs", paint(jobs, PLAIN), paint(jobs, info->failed ? RED : PLAIN), failed,
-	       paint(jobs, PLAIN), paint(jobs, late ? RED : PLAIN), oldest, paint(jobs, PLAIN), limits);
+	       info->processes, paint(jobs, PLAIN), info->shards,
+	       paint(jobs, info->paused || !info->processes ? YELLOW : PLAIN),
+	       info->paused      ? "paused"
+	       : info->processes ? "runs"
+				 : "nobody",
+	       paint(jobs, PLAIN), paint(jobs, info->failed ? RED : PLAIN), failed, paint(jobs, PLAIN),
+	       paint(jobs, late ? RED : PLAIN), oldest, paint(jobs, PLAIN), limits);
+	print_rules(jobs, info->kind);
 }
 
 static void print_counts(const hwt_store_kind_info *info, const struct counts *counts)
@@ -411,7 +409,7 @@ static bool list_a_kind(void *ctx, const hwt_store_kind_info *info)
 		return false;
 	if (jobs->json) {
 		fputs(listing->count ? ",\n" : "\n", stdout);
-		json_kind(info, listing->now_us, jobs->count ? &counts : NULL);
+		json_kind(jobs, info, listing->now_us, jobs->count ? &counts : NULL);
 	} else {
 		if (listing->count == 0)
 			print_kinds_head(jobs);

@@ -126,6 +126,11 @@ static const struct command {
 	  "  hwt-jobs limit mail --group 'tenant 9' --running 0    none for that one, whatever the others have\n"
 	  "  hwt-jobs limit mail --group 'tenant 9' --unset        those of the others\n",
 	  "geNBU", limit },
+	{ "groups", "KIND", "which of its groups are paused, or have limits of their own",
+	  "\n"
+	  "  hwt-jobs groups mail\n"
+	  "  hwt-jobs groups mail --json | jq -r '.[] | select(.paused) | .group'\n",
+	  "", groups },
 	{ "stats", "[KIND]", "the kinds: who runs them, what has failed, how old the oldest is",
 	  "      --prometheus        as text for Prometheus\n"
 	  "      --count             how many are pending, running and failed; reads all of them\n"

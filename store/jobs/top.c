@@ -131,17 +131,18 @@ static void print_places(const struct page *page, const char *title, const struc
 	printf("\n%s%-40s %8s %8s %8s  %-14s%s\n", paint(jobs, BOLD), title, "RUNNING", "OVERDUE", "NEXT", "OLDEST DUE",
 	       paint(jobs, PLAIN));
 	for (size_t i = 0; i < n && (int)i < rows - 2; i++) {
-		char name[330];
+		char name[330], rules[128];
 
 		(void)snprintf(name, sizeof(name), "%s%s%s", places[i].kind, *places[i].kind ? "  " : "",
 			       places[i].name[0] ? places[i].name : "no group");
 		write_distance(places[i].oldest_us == INT64_MAX ? 0 : places[i].oldest_us, page->now_us, oldest,
 			       sizeof(oldest));
 		print_cut(name, 40);
-		printf(" %s%8" PRIu64 "%s %s%8" PRIu64 "%s %8" PRIu64 "  %s\n",
+		rules_of(jobs, places[i].kind, *places[i].kind ? places[i].name : "", rules, sizeof(rules));
+		printf(" %s%8" PRIu64 "%s %s%8" PRIu64 "%s %8" PRIu64 "  %-14s %s\n",
 		       paint(jobs, places[i].running ? GREEN : PLAIN), places[i].running, paint(jobs, PLAIN),
 		       paint(jobs, places[i].overdue ? YELLOW : PLAIN), places[i].overdue, paint(jobs, PLAIN),
-		       places[i].waiting, oldest);
+		       places[i].waiting, oldest, rules);
 	}
 }
 

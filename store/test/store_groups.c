@@ -132,4 +132,59 @@ TEST(get_copies_what_has_room_and_says_how_much_there_is)
 	CHECK_CALL(hwt_store_get(store, id, (hwt_store_info *)&old), 0);
 }
 
+struct seen {
+	hwt_store_group_info infos[8];
+	size_t n, most;
+};
+
+static bool see_group(void *ctx, const hwt_store_group_info *info)
+{
+	struct seen *seen = ctx;
+
+	REQUIRE(seen->n < HWTS_COUNT(seen->infos));
+	seen->infos[seen->n++] = *info;
+	return seen->n != seen->most;
+}
+
+/* In another process than the one that runs the kind, too. */
+TEST(each_group_with_rules_of_its_own_is_listed_by_name)
+{
+	CLOSING hwt_store *store = fresh_store(), *other = open_store();
+	struct seen seen = { .n = 0 };
+
+	CHECK_CALL(hwt_store_each_group(store, "a", see_group, &seen), ENOENT);
+	CHECK_CALL(hwt_store_each_group(store, "a", NULL, &seen), EINVAL);
+	CHECK_CALL(hwt_store_each_group(store, "", see_group, &seen), EINVAL);
+	(void)put_in(store, "ready", NULL);
+	CHECK_CALL(hwt_store_each_group(other, "a", see_group, &seen), 0);
+	CHECK_INT(seen.n, ==, 0);
+	CHECK_CALL(hwt_store_limit(store, "a", NULL, &LIMITS(.running = 9)), 0);
+	CHECK_CALL(hwt_store_pause(store, "a", "paused"), 0);
+	CHECK_CALL(
+	    hwt_store_limit(store, "a", "\xc3\xa4", &LIMITS(.running = 3, .start_every_ns = HWT_S(2), .burst = 4)), 0);
+	CHECK_CALL(hwt_store_limit(store, "a", "free", &LIMITS(.running = 0)), 0);
+	CHECK_CALL(hwt_store_limit(store, "a", "gone", &LIMITS(.running = 1)), 0);
+	CHECK_CALL(hwt_store_limit(store, "a", "gone", NULL), 0);
+	CHECK_CALL(hwt_store_pause(store, "a", "free"), 0);
+	(void)put(store, "b", HWT_S(3600));
+	CHECK_CALL(hwt_store_pause(store, "b", "of another kind"), 0);
+	CHECK_CALL(hwt_store_each_group(other, "a", see_group, &seen), 0);
+	CHECK_INT(seen.n, ==, 3);
+	for (size_t i = 0; i < 3; i++) {
+		static const char *const names[] = { "free", "paused", "\xc3\xa4" };
+		const hwt_store_group_info *is = &seen.infos[i];
+
+		CHECK(strcmp(is->kind, "a") == 0 && strcmp(is->group, names[i]) == 0);
+		CHECK_INT(is->size, ==, sizeof(*is));
+		CHECK_INT(is->paused, ==, i < 2);
+		CHECK_INT(is->limited, ==, i != 1);
+		CHECK_INT(is->limits.running, ==, i == 2 ? 3 : 0);
+		CHECK_INT(is->limits.start_every_ns, ==, i == 2 ? HWT_S(2) : 0);
+		CHECK_INT(is->limits.burst, ==, i == 2 ? 4 : 0);
+	}
+	seen = (struct seen){ .most = 1 };
+	CHECK_CALL(hwt_store_each_group(store, "a", see_group, &seen), 0);
+	CHECK_INT(seen.n, ==, 1);
+}
+
 STORE_MAIN(NULL)

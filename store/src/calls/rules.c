@@ -105,3 +105,35 @@ int hwt_store_resume(hwt_store *store, const char *kind, const char *group)
 
 	return hwts_leave(call, pause(store, kind, group, false));
 }
+
+static int read_groups(hwt_store *store, const char *kind, hwt_store_group_info **infos, size_t *count)
+{
+	struct hwts_kind_row row;
+	struct hwts_conn *conn;
+	int rc = hwts_check_store(store);
+
+	if (rc == 0)
+		rc = hwts_check_kind_name(kind);
+	if (rc == 0)
+		rc = hwts_kind_of(store, kind, NULL, &row);
+	if (rc == 0)
+		rc = hwts_pool_get(store, &conn);
+	return rc ? rc : hwts_pool_put(store, conn, hwts_rows_groups(conn, row.id, infos, count));
+}
+
+int hwt_store_each_group(hwt_store *store, const char *kind, bool (*visit)(void *ctx, const hwt_store_group_info *info),
+			 void *ctx)
+{
+	struct hwts_call call = hwts_enter();
+	hwt_store_group_info *infos = NULL;
+	size_t count = 0;
+	int rc = visit ? read_groups(store, kind, &infos, &count) : hwts_fail(EINVAL, "the function is NULL");
+
+	for (size_t i = 0; i < count && rc == 0; i++) {
+		hwts_cut(infos[i].kind, sizeof(infos[i].kind), kind, strlen(kind));
+		if (!visit(ctx, &infos[i]))
+			break;
+	}
+	free(infos);
+	return hwts_leave(call, rc);
+}

@@ -136,6 +136,8 @@ struct hwts_rules_change {
 	int32_t running, burst; /* running -1: the group has no limits of its own */
 	int64_t every_us;
 };
+/* All groups of a kind with rules of their own, by name; the caller frees the infos. */
+int hwts_rows_groups(struct hwts_conn *conn, int32_t kind, hwt_store_group_info **infos, size_t *count);
 int hwts_rows_rules_change(struct hwts_conn *conn, const struct hwts_rules_change *change);
 
 /* In rows_look.c. */

@@ -186,6 +186,63 @@ static size_t write_change(struct hwts_step *steps, const struct hwts_rules_chan
 }
 
 /*
+ * A list
+ */
+
+struct groups {
+	hwt_store_group_info *infos;
+	size_t count, room;
+};
+
+static int add_group(void *ctx, const struct hwts_value *row)
+{
+	struct groups *groups = ctx;
+	hwt_store_group_info *info;
+
+	if (!hwts_grow(&groups->infos, &groups->room, groups->count + 1, sizeof(*info)))
+		return ENOMEM;
+	info = &groups->infos[groups->count++];
+	*info = (hwt_store_group_info){ .size = sizeof(*info),
+					.paused = row[2].number != 0,
+					.limited = row[3].number != 0 };
+	info->limits = (hwt_store_limits){ .size = sizeof(info->limits) };
+	if (info->limited) {
+		info->limits.running = (uint32_t)hwts_within(row[4].number, INT32_MAX);
+		info->limits.start_every_ns = hwts_within(row[5].number, LONGEST_US) * 1000;
+		info->limits.burst = (uint32_t)hwts_within(row[6].number, INT32_MAX);
+	}
+	hwts_cut(info->group, sizeof(info->group), row[0].bytes ? row[0].bytes : "", row[0].len);
+	return 0;
+}
+
+static int by_name(const void *left, const void *right)
+{
+	return strcmp(((const hwt_store_group_info *)left)->group, ((const hwt_store_group_info *)right)->group);
+}
+
+int hwts_rows_groups(struct hwts_conn *conn, int32_t kind, hwt_store_group_info **infos, size_t *count)
+{
+	int64_t buckets[HWTS_BUCKETS];
+	struct groups groups = { .infos = NULL };
+	struct hwts_step step = HWTS_ASK(RULES_OWN, add_group, &groups, HWTS_BYTES(buckets, HWTS_BUCKETS),
+					 HWTS_NUMBER(kind));
+	int rc;
+
+	for (int64_t i = 0; i < HWTS_BUCKETS; i++)
+		buckets[i] = i;
+	rc = hwts_run(conn, &step, 1, HWTS_READS);
+	if (rc != 0) {
+		free(groups.infos);
+		return rc;
+	}
+	if (groups.count > 0)
+		qsort(groups.infos, groups.count, sizeof(*groups.infos), by_name);
+	*infos = groups.infos;
+	*count = groups.count;
+	return 0;
+}
+
+/*
  * All transactions lock the kind, or the group, before the shards, and these in one order: so no two wait for each
  * other, and while one waits for a user's transaction no begin waits for it.
  */
