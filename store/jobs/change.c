@@ -104,10 +104,27 @@ static int read_input(const struct jobs *jobs, char **data, size_t *len)
 	return ferror(stdin) ? complain(jobs, "the input: %s", strerror(errno)) : DONE;
 }
 
+/* --at, or --in; neither: now. */
+static int read_due(const struct jobs *jobs, hwt_store_when *when)
+{
+	*when = (hwt_store_when){ 0, 0 };
+	if (jobs->when && jobs->in)
+		return complain(jobs, "--at and --in exclude each other");
+	if (jobs->when && !read_when(jobs->when, wall_us(), when))
+		return complain(jobs, "\"%s\" is no time: 90s, 2h30m, 18:00, tomorrow 9:00, 2026-12-01T10:00",
+				jobs->when);
+	if (jobs->in && !read_duration(jobs->in, &when->delay_ns))
+		return complain(jobs, "\"%s\" is no duration: 90s, 2h30m, 1d", jobs->in);
+	return DONE;
+}
+
 static int read_spec(struct jobs *jobs, hwt_store_spec *spec)
 {
-	hwt_store_when when = { 0, 0 };
+	hwt_store_when when;
+	int rc = read_due(jobs, &when);
 
+	if (rc != DONE)
+		return rc;
 	spec->kind = jobs->words[0];
 	spec->key = jobs->key;
 	spec->group = jobs->group;
@@ -116,9 +133,6 @@ static int read_spec(struct jobs *jobs, hwt_store_spec *spec)
 	spec->zone = jobs->zone;
 	spec->flags = (jobs->replace ? HWT_STORE_REPLACE : 0) | (jobs->revive ? HWT_STORE_REVIVE : 0) |
 		      (jobs->keep_due ? HWT_STORE_KEEP_DUE : 0);
-	if (jobs->when && !read_when(jobs->when, wall_us(), &when))
-		return complain(jobs, "\"%s\" is no time: 90s, 2h30m, 18:00, tomorrow 9:00, 2026-12-01T10:00",
-				jobs->when);
 	if (jobs->every && (!read_duration(jobs->every, &spec->period_ns) || spec->period_ns == 0))
 		return complain(jobs, "\"%s\" is no duration: 90s, 2h30m, 1d", jobs->every);
 	if (jobs->grace && !read_duration(jobs->grace, &spec->grace_ns))
@@ -148,12 +162,15 @@ static int answer_put(const struct jobs *jobs, int rc, const int64_t *id)
 int put(struct jobs *jobs)
 {
 	hwt_store_spec spec = HWT_STORE_SPEC_INIT;
+	const char *data;
 	char *input = NULL;
 	int64_t id = 0;
 	int rc;
 
 	if (jobs->n < 1 || jobs->n > 2)
 		return complain(jobs, "put takes a kind, and perhaps data; - reads it from the input");
+	if (jobs->n == 2 && jobs->data)
+		return complain(jobs, "the data twice: \"%s\" and --data", jobs->words[1]);
 	rc = read_spec(jobs, &spec);
 	if (rc != DONE)
 		return rc;
@@ -162,12 +179,13 @@ int put(struct jobs *jobs)
 		fputs("with --make this put makes it\n", stderr);
 	if (rc != DONE)
 		return rc;
-	if (jobs->n == 2 && strcmp(jobs->words[1], "-") == 0) {
+	data = jobs->n == 2 ? jobs->words[1] : jobs->data;
+	if (data && strcmp(data, "-") == 0) {
 		rc = read_input(jobs, &input, &spec.len);
 		spec.data = input;
-	} else if (jobs->n == 2) {
-		spec.data = jobs->words[1];
-		spec.len = strlen(jobs->words[1]);
+	} else if (data) {
+		spec.data = data;
+		spec.len = strlen(data);
 	}
 	if (rc == DONE)
 		rc = answer_put(jobs, hwt_store_put(jobs->store, &spec, &id), &id);
@@ -221,6 +239,8 @@ static int act_on_many(struct jobs *jobs, const struct act *act)
 	rc = find_kind(jobs, jobs->words[0]);
 	if (rc != DONE)
 		return rc;
+	if (!act->moves && !jobs->yes && !asks(jobs))
+		return complain(jobs, "nobody can be asked here: --yes cancels all of %s", jobs->words[0]);
 	if (asks(jobs)) {
 		rc = hwt_store_each_ex(jobs->store, &which, count_one, &total);
 		if (rc != 0)
@@ -278,11 +298,12 @@ int move(struct jobs *jobs)
 {
 	struct act act = { .doing = "move", .done = "moved", .moves = true };
 
-	if (!jobs->when)
-		return complain(jobs, "when: --at 90s, --at 18:00, --at 2026-12-01T10:00");
-	if (!read_when(jobs->when, wall_us(), &act.when))
-		return complain(jobs, "\"%s\" is no time: 90s, 2h30m, 18:00, tomorrow 9:00, 2026-12-01T10:00",
-				jobs->when);
+	int rc = read_due(jobs, &act.when);
+
+	if (rc != DONE)
+		return rc;
+	if (!jobs->when && !jobs->in)
+		return complain(jobs, "when: --in 90s, --at 18:00, --at 2026-12-01T10:00");
 	return act_on_all(jobs, &act);
 }
 

@@ -34,7 +34,7 @@ enum { DONE, NOT_DONE, WRONG_USE, NO_DATABASE };
 struct jobs {
 	hwt_store *store;
 	const char *url, *schema; /* schema: the prefix of the tables */
-	const char *group, *key, *every, *cron, *zone, *grace, *spread, *when;
+	const char *group, *key, *every, *cron, *zone, *grace, *spread, *when, *in, *data;
 	unsigned states;        /* 0: all */
 	int64_t limit;          /* 0: as the command has it */
 	int64_t running, burst; /* -1: not given */

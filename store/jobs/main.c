@@ -26,6 +26,8 @@ static const struct option options[] = {
 	{ "yes", no_argument, NULL, 'y' },
 	{ "number", required_argument, NULL, 'n' },
 	{ "at", required_argument, NULL, 't' },
+	{ "in", required_argument, NULL, 'I' },
+	{ "data", required_argument, NULL, 'E' },
 	{ "every", required_argument, NULL, 'e' },
 	{ "cron", required_argument, NULL, 'c' },
 	{ "zone", required_argument, NULL, 'z' },
@@ -49,7 +51,7 @@ static const struct option options[] = {
 	"  ID...                   these\n"                                                                            \
 	"  KIND --key KEY          the one of that key; --group GROUP: in that group\n"                                \
 	"  KIND --all              all of the kind; --group GROUP: of that group; --no-group: of none\n"               \
-	"  -y, --yes               do not ask\n"
+	"  -y, --yes               do not ask; cancel --all needs it where nobody can be asked\n"
 #define TIMES "  TIME is 90s, 2h30m, now, 18:00, tomorrow 9:00, 2026-12-01T10:00 (of this place; or with Z or +01:00)\n"
 
 static const struct command {
@@ -72,7 +74,9 @@ static const struct command {
 	  "  hwt-jobs show mail --key invoice-17 --json\n",
 	  "kg", show },
 	{ "put", "KIND [DATA]", "puts one, and prints its id; DATA - is read from the input",
+	  "      --data DATA         the same as DATA\n"
 	  "  -t, --at TIME           when it is due; now\n"
+	  "      --in DURATION       so long from now\n"
 	  "  -k, --key KEY           nothing is put if the key is in use; --replace: then that one gets all of this\n"
 	  "                          --revive: then it is pending again if it has failed\n"
 	  "                          --keep-due: then that series gets these settings, and what is due still runs\n"
@@ -86,7 +90,7 @@ static const struct command {
 	  "  hwt-jobs put mail 'to: alice' --at 'tomorrow 9:00' --key alice\n"
 	  "  hwt-jobs put report --cron '30 6 * * 1-5' --zone Europe/Berlin --key daily --keep-due\n"
 	  "  hwt-jobs put mail - --at 90s <message\n",
-	  "tkRVDeczgpAPM", put },
+	  "tIEkRVDeczgpAPM", put },
 	{ "cancel", "ID... | KIND --key KEY | KIND --all", "ends them; what has failed is removed",
 	  SELECTION "  -s, --state STATES      only what is pending, running, failed\n"
 		    "\n"
@@ -95,11 +99,12 @@ static const struct command {
 		    "  hwt-jobs cancel mail --all --state failed --yes\n",
 	  "kgGasy", cancel },
 	{ "move", "ID... | KIND --key KEY | KIND --all", "gives them another time",
-	  "  -t, --at TIME           when they are due\n" SELECTION
+	  "  -t, --at TIME           when they are due\n"
+	  "      --in DURATION       so long from now\n" SELECTION
 	  "  -s, --state STATES      pending, or failed, or both; pending\n" TIMES "\n"
 	  "  hwt-jobs move 116368747440810 --at 18:00\n"
-	  "  hwt-jobs move mail --all --at now\n",
-	  "tkgGasy", move },
+	  "  hwt-jobs move mail --all --in 2h\n",
+	  "tIkgGasy", move },
 	{ "retry", "ID... | KIND --key KEY | KIND --all", "starts again what has failed",
 	  SELECTION "\n"
 		    "  hwt-jobs retry mail --all\n",
@@ -326,14 +331,14 @@ static int set(struct jobs *jobs, int letter)
 		bool *flag;
 		const char **text;
 	} const places[] = {
-		{ 'd', NULL, &jobs->url },    { 'S', NULL, &jobs->schema }, { 'j', &jobs->json, NULL },
-		{ 'g', NULL, &jobs->group },  { 'k', NULL, &jobs->key },    { 't', NULL, &jobs->when },
-		{ 'e', NULL, &jobs->every },  { 'c', NULL, &jobs->cron },   { 'z', NULL, &jobs->zone },
-		{ 'A', NULL, &jobs->grace },  { 'P', NULL, &jobs->spread }, { 'G', &jobs->no_group, NULL },
-		{ 'a', &jobs->all, NULL },    { 'y', &jobs->yes, NULL },    { 'R', &jobs->replace, NULL },
-		{ 'V', &jobs->revive, NULL }, { 'M', &jobs->make, NULL },   { 'T', &jobs->prometheus, NULL },
-		{ 'U', &jobs->unset, NULL },  { 'K', &jobs->count, NULL },  { 'W', &jobs->version, NULL },
-		{ 'D', &jobs->keep_due, NULL },
+		{ 'd', NULL, &jobs->url },      { 'S', NULL, &jobs->schema }, { 'j', &jobs->json, NULL },
+		{ 'g', NULL, &jobs->group },    { 'k', NULL, &jobs->key },    { 't', NULL, &jobs->when },
+		{ 'e', NULL, &jobs->every },    { 'c', NULL, &jobs->cron },   { 'z', NULL, &jobs->zone },
+		{ 'A', NULL, &jobs->grace },    { 'P', NULL, &jobs->spread }, { 'G', &jobs->no_group, NULL },
+		{ 'a', &jobs->all, NULL },      { 'y', &jobs->yes, NULL },    { 'R', &jobs->replace, NULL },
+		{ 'V', &jobs->revive, NULL },   { 'M', &jobs->make, NULL },   { 'T', &jobs->prometheus, NULL },
+		{ 'U', &jobs->unset, NULL },    { 'K', &jobs->count, NULL },  { 'W', &jobs->version, NULL },
+		{ 'D', &jobs->keep_due, NULL }, { 'I', NULL, &jobs->in },     { 'E', NULL, &jobs->data },
 	};
 
 	if (letter == 'C')
@@ -372,11 +377,56 @@ static void name_option(int letter, const char *word, char *text, size_t size)
 			(void)snprintf(text, size, "--%s", options[i].name);
 }
 
+/* The option that a word names, whole; NULL: none. */
+static const struct option *option_of(const char *word)
+{
+	size_t len = strcspn(word, "=");
+
+	for (const struct option *option = options; option->name; option++)
+		if (strlen(option->name) == len - 2 && strncmp(option->name, word + 2, len - 2) == 0)
+			return option;
+	return NULL;
+}
+
+/* Whether the value of the last of some letters is the next word. */
+static bool takes_next(const char *letters)
+{
+	for (; *letters; letters++)
+		for (const struct option *option = options; option->name; option++)
+			if (option->val == *letters && option->has_arg == required_argument)
+				return letters[1] == '\0';
+	return false;
+}
+
+/*
+ * getopt_long takes the beginning of a name for the whole.  What a script says would mean another option, or none, in a
+ * later version.
+ */
+static int check_names(struct jobs *jobs, int argc, char **argv)
+{
+	for (int i = 1; i < argc; i++) {
+		const char *word = argv[i];
+		char name[64];
+
+		if (strcmp(word, "--") == 0 || (word[0] != '-' && !current))
+			return DONE;
+		if (strncmp(word, "--", 2) == 0 && !option_of(word)) {
+			(void)snprintf(name, sizeof(name), "%.*s", (int)strcspn(word, "="), word);
+			return no_option(jobs, name);
+		}
+		if (strncmp(word, "--", 2) == 0)
+			i += option_of(word)->has_arg == required_argument && !strchr(word, '=');
+		else if (word[0] == '-')
+			i += takes_next(word + 1);
+	}
+	return DONE;
+}
+
 /* Options, and with a command words in between. */
 static int parse(struct jobs *jobs, int argc, char **argv, bool *asked)
 {
 	const char *letters = current ? ":d:jhg:k:s:ayn:t:e:c:z:p:i:" : "+:d:jh";
-	int letter, rc = DONE;
+	int letter, rc = check_names(jobs, argc, argv);
 	char name[128];
 
 	opterr = 0;

@@ -48,7 +48,7 @@ says() { # TEXT: on the standard error of the last
 }
 
 put_and_list() {
-	json cancel made --all '$j->{cancelled} == 1'
+	json cancel made --all -y '$j->{cancelled} == 1'
 	ends 0 remove made
 	ends 1 put mail x
 	says 'there is no kind "mail"'
@@ -94,7 +94,7 @@ inputs_and_outputs() {
 	tool list --json >/dev/full 2>"$work/err"
 	[ $? -eq 3 ] || echo "a full disk: not 3"
 	says 'the output: No space left on device'
-	ends 0 cancel row --all
+	ends 0 cancel row --all -y
 	ends 0 remove row
 	ends 0 --version
 	grep -qxE 'hwt-jobs [0-9]+\.[0-9]+\.[0-9]+' "$work/out" || cat "$work/out"
@@ -124,7 +124,7 @@ hostile_names() {
 	ends 0 list wide # 24 columns of a group, and of a key
 	perl -CSD -ne 'chomp; $line = $_; next if !/pending/; $n++; s/\p{Mn}//g; s/\p{East_Asian_Width=W}/xx/g;
 		print length, " columns: $line\n" if length != 88; END { print "$n rows\n" if $n != 2 }' "$work/out"
-	ends 0 cancel wide --all
+	ends 0 cancel wide --all -y
 }
 
 # Whatever bytes it has.
@@ -138,7 +138,7 @@ any_bytes() {
 	json list bytes '(grep { defined $_->{key} && $_->{key} eq "k\"\\\n\e[31m\x{e4}" && $_->{data} eq "q\"\\ \t \001 \x{e4} \x7f" } @$j) == 1'
 	ends 0 list bytes
 	LC_ALL=C grep -q "$(printf '\033')" "$work/out" && echo "a key reaches the terminal"
-	ends 0 cancel bytes --all
+	ends 0 cancel bytes --all -y
 }
 
 all_and_some() {
@@ -148,12 +148,12 @@ all_and_some() {
 	ends 0 put many x --at 1h
 	json cancel many --key k1 --group g1 '$j->{cancelled} == 1'
 	ends 1 cancel many --key k1 --group g1
-	json cancel many --all --no-group '$j->{cancelled} == 1'
+	json cancel many --all -y --no-group '$j->{cancelled} == 1'
 	json list many --group g1 '@$j == 2'
 	json cancel many --all --group g1 --yes '$j->{cancelled} == 2'
 	json move many --all --at 2026-12-01T10:00Z '$j->{moved} == 3'
 	json list many '(grep { $_->{due} eq "2026-12-01T10:00:00.000000Z" } @$j) == 3'
-	json cancel many --all --state failed '$j->{cancelled} == 0'
+	json cancel many --all -y --state failed '$j->{cancelled} == 0'
 	json list many -n 2 '@$j == 2'
 	ids=$(tool list many | awk '/pending/ { print $1 }')
 	# shellcheck disable=SC2086 # words
@@ -199,7 +199,23 @@ times_as_written() {
 		ends 2 put time x --at "$wrong"
 	done
 	ends 2 put time x --every 5
-	ends 0 cancel time --all
+	ends 0 put time --data later --in 1h30m --key in
+	json show time --key in 'abs($j->{due_us} / 1e6 - time - 5400) < 600 && $j->{data} eq "later"'
+	ends 0 move time --key in --in 2d
+	json show time --key in 'abs($j->{due_us} / 1e6 - time - 2 * 86400) < 600'
+	for wrong in tomorrow 18:00 '' 5; do
+		ends 2 put time x --in "$wrong"
+	done
+	ends 2 put time x --in 1h --at 18:00
+	ends 2 put time x --data y
+	ends 0 put time nightly --every 1d --key nightly --keep-due
+	ends 0 put time nightly --every 2d --key nightly --keep-due
+	json show time --key nightly '$j->{period_ns} == 2 * 86400 * 1e9'
+	ends 2 put time x --key nightly --keep-due
+	ends 2 cancel time --all
+	says '--yes'
+	json show time --key in '$j->{state} eq "pending"'
+	ends 0 cancel time --all -y
 	ends 0 remove time
 }
 
@@ -261,6 +277,11 @@ wrong_use() {
 	says '--all'
 	ends 2 show 12345 --group a
 	ends 2 cancel mail --all --group a --no-group
+	ends 2 cancel mail --al -y # the beginning of a name is none
+	says '--all'
+	ends 2 put mail x --prio 3
+	ends 2 --data sqlite:x list
+	ends 0 list mail --state=failed
 	ends 2 list mail --group a --no-group
 	ends 2 cancel mail --key x --no-group
 	ends 2 top --interval 100000
@@ -365,6 +386,35 @@ rules() {
 	ends 0 limit mail --group 'tenant 9' --unset
 	ends 2 pause
 	ends 1 pause nobody
+	ends 0 put mail ruled --group paused --key ruled --at 1h
+	ends 0 groups mail
+	says 'no group of it is paused'
+	json groups mail '@$j == 0'
+	ends 0 pause mail --group paused
+	ends 0 limit mail --group limited --every 2s
+	ends 0 limit mail --group free --running 0
+	json groups mail '@$j == 3 && $j->[0]{group} eq "free" && $j->[0]{limits}{running} == 0 && !$j->[0]{paused} &&
+		$j->[1]{limits}{start_every_ns} == 2_000_000_000 && $j->[2]{group} eq "paused" && $j->[2]{paused} && !defined $j->[2]{limits}'
+	ends 0 groups mail
+	for word in 'paused  *paused$' 'limited  *a start every 2 s, burst 1' 'free  *no limits'; do
+		grep -q "$word" "$work/out" || cat "$work/out"
+	done
+	json stats mail '$j->[0]{paused_groups} == 1 && $j->[0]{limited_groups} == 2'
+	for command in 'list mail' 'list' 'stats' 'stats mail' top; do
+		# shellcheck disable=SC2086 # words
+		ends 0 $command
+		grep -q 'mail: 1 group is paused (paused), 2 with limits of their own: hwt-jobs groups mail' "$work/out" || { echo "$command:"; cat "$work/out"; }
+	done
+	ends 0 stats mail
+	grep -q '^mail .* nobody ' "$work/out" || cat "$work/out"
+	ends 0 show mail --key ruled --group paused
+	grep -qx 'rules     paused' "$work/out" || cat "$work/out"
+	ends 0 resume mail --group paused
+	ends 0 limit mail --group limited --unset
+	ends 0 limit mail --group free --unset
+	ends 0 cancel mail --key ruled --group paused
+	ends 1 groups nobody
+	ends 2 groups
 }
 
 # Also makes the file, and a kind that the first test removes.
