@@ -4,6 +4,7 @@
  */
 #include "store_query.h"
 
+#include "base/calendar.h"
 #include "inside.h"
 
 /* A task that says when it runs, and answers when it may. */
@@ -174,6 +175,23 @@ TEST(a_series_that_was_cancelled_goes_when_its_process_dies)
 		CHECK_INT(atomic_load(&started), ==, 0);
 		CHECK_INT(settled_stats(store).failed, ==, 0);
 	}
+}
+
+/* Each of 500 such rows began and ended once a second, for ever. */
+TEST(a_series_whose_zone_is_missing_here_backs_off_though_no_attempt_counts)
+{
+	CLOSING hwt_store *store = store_in(0);
+	hwt_store_spec spec = SPEC("a", 0, .schedule = "0 * * * *", .zone = "Europe/Berlin",
+				   .flags = HWT_STORE_ABSOLUTE, .due_us = now_us() - INT64_C(4) * 3600 * 1000000);
+	int64_t id = put_spec(store, &spec);
+
+	atomic_store(&hwts_test_zones, "/nowhere");
+	CHECK_CALL(hwt_store_start(store), 0);
+	WAIT_FOR(info_of(store, id).error[0] != '\0');
+	atomic_store(&hwts_test_zones, NULL);
+	CHECK_INT(info_of(store, id).due_us, >, now_us() + INT64_C(15) * 1000000); /* the kind's first is of 20 ms */
+	CHECK_INT(info_of(store, id).attempt, ==, 0);
+	CHECK_INT(atomic_load(&started), ==, 0);
 }
 
 STORE_MAIN(NULL)

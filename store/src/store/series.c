@@ -12,6 +12,7 @@
  * counts from last, and not from base.  The spread moves what is due, and never the grid.
  */
 #include "base/calendar.h"
+#include "store/kind.h"
 #include "store/run.h"
 
 /* A random moment within the spread, and before the next time of the grid. */
@@ -50,12 +51,14 @@ static int find_place(struct hwts_row *row)
 
 /*
  * A line that has no next time will not have one.  What this process lacks, such as a file, may be there later: until
- * then what has no first time yet stays due at 0, for that is how it is known.
+ * then what has no first time yet stays due at 0, for that is how it is known.  No attempt counts, so the row backs
+ * off by how long it has waited.
  */
 static void cannot_go_on(struct hwts_row *row, int rc, bool begins)
 {
 	row->grid_due_us = HWTS_NEVER;
 	hwts_fail_run(row, hwts_fail_text(), false);
+	row->when_us = HWTS_MAX(row->when_us, HWTS_MIN(row->now_us - row->base_us, row->kind->backoff_max_us));
 	if (rc == EINVAL) {
 		row->how = HWTS_FAIL;
 	} else if (begins) {
