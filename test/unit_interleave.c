@@ -577,9 +577,11 @@ static void end_and_use_again(void)
 	check_timer();
 	driven_pass(timer, START + 10 * TICK);
 	check_timer();
+	driven_pass(timer, START + 11 * TICK); /* a task that has re-armed itself for a time that has passed */
+	check_timer();
 	for (unsigned i = 0; i < 3 && task_threads > 0; i++) { /* it may run again, and have been moved before */
 		task_thread_runs();
-		driven_pass(timer, START + (11 + (int64_t)i) * TICK);
+		driven_pass(timer, START + (12 + (int64_t)i) * TICK);
 		check_timer();
 	}
 	pending = (unsigned)hwt_pending_timeouts(timer);
