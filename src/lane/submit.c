@@ -220,11 +220,12 @@ int hwt_lane_submit_extended(struct hwt_lane *lane, hwt_task *task, const struct
 void hwt_record_release(struct hwt_record *record)
 {
 	struct hwt_extension *extension = record_extension(record);
-	/* Relaxed: the thread that has ended the timeout has its extension; a look reads arg alone. */
+	/* Relaxed: the thread that has ended the timeout has its extension. */
 	void (*release)(void *) = atomic_load_explicit(&extension->release, memory_order_relaxed);
 	void *arg = atomic_load_explicit(&extension->arg, memory_order_relaxed);
 
-	atomic_store_explicit(&extension->release, NULL, memory_order_relaxed);
+	/* Release: the memory is that of arg, and a look at a former timeout of this record may read it. */
+	atomic_store_explicit(&extension->release, NULL, memory_order_release); /* [look] */
 	if (release != NULL)
 		release(arg);
 }
