@@ -309,7 +309,8 @@ typedef struct hwt_pending {
  * hand out; a stop during the call may end it early.  doc/guide.md, "What is pending".
  * Returns  0; EINVAL.
  * Threads  any number at once; holds up no other thread, and takes no lock while the timer runs.  visit may make every
- *          call but hwt_timer_destroy, and may cancel what it is shown.
+ *          call but hwt_timer_destroy, and may cancel what it is shown.  It returns: no longjmp and no exception leaves
+ *          it.  A pthread_cancel of the thread takes effect after the call.
  * Cost     some 10 ns for each record that the timer has memory for (hwt_stats.records), and the visits. */
 HWT_API int hwt_timer_each(hwt_timer *timer, bool (*visit)(void *ctx, const hwt_pending *pending), void *ctx);
 

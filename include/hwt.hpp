@@ -745,11 +745,14 @@ class timer
 	}
 
 	/*
-	 * hwt_timer_each: calls callable(const hwt_pending &) for each timeout.  If it returns a bool, false ends the
-	 * walk.  An exception ends it, too, and comes through.
+	 * hwt_timer_each: calls callable(const hwt_pending &) for each timeout.  It returns nothing, or a bool: false
+	 * ends the walk.  An exception ends it, too, and comes through.
 	 */
 	template <class F> std::error_code for_each(F &&callable)
 	{
+		using result = std::invoke_result_t<F &, const hwt_pending &>;
+
+		static_assert(std::is_void_v<result> || std::is_same_v<result, bool>, "for_each: void or bool");
 		each_of<std::remove_reference_t<F>> each{ callable, nullptr };
 		int rc = hwt_timer_each(timer_, each.visit, &each);
 

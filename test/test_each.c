@@ -474,4 +474,42 @@ TEST(a_walk_races_a_stop)
 	}
 }
 
+static bool count_while_cancelled(void *ctx, const hwt_pending *pending)
+{
+	(void)pending;
+	pthread_testcancel();
+	++*(unsigned *)ctx;
+	return true;
+}
+
+struct cancelled_walk {
+	hwt_timer *timer;
+	unsigned visits;
+};
+
+static void *walk_while_cancelled(void *arg)
+{
+	struct cancelled_walk *walk = arg;
+
+	pthread_cancel(pthread_self());
+	CHECK_RC(hwt_timer_each(walk->timer, count_while_cancelled, &walk->visits), 0);
+	pthread_testcancel();
+	return NULL;
+}
+
+TEST(a_cancelled_thread_walks_to_the_end)
+{
+	struct cancelled_walk walk = { virtual_timer(), 0 };
+	void *result = NULL;
+	pthread_t thread;
+
+	for (unsigned i = 0; i < 3; i++)
+		CHECK_RC(hwt_new_timeout(walk.timer, count_task, NULL, HWT_S(3600), NULL), 0);
+	REQUIRE(pthread_create(&thread, NULL, walk_while_cancelled, &walk) == 0);
+	REQUIRE(pthread_join(thread, &result) == 0);
+	CHECK(result == PTHREAD_CANCELED);
+	CHECK_INT(walk.visits, ==, 3);
+	CHECK_RC(hwt_timer_destroy(walk.timer), 0);
+}
+
 TEST_MAIN()

@@ -78,14 +78,17 @@ static void walk_unprocessed(const struct walk *walk)
 int hwt_timer_each(hwt_timer *timer, bool (*visit)(void *ctx, const hwt_pending *pending), void *ctx)
 {
 	const struct walk walk = { timer, visit, ctx };
+	int cancel_before;
 
 	CHECK_TIMER(timer);
 	if (timer == NULL || visit == NULL)
 		return EINVAL;
+	cancel_before = thread_no_cancel(); /* visit may be of C++, which takes a cancellation for an exception */
 	/* Acquire: the list and what it has are complete, [started]. */
 	if (atomic_load_explicit(&timer->state, memory_order_acquire) == TIMER_STOPPED)
 		walk_unprocessed(&walk);
 	else
 		walk_slabs(&walk);
+	thread_restore_cancel(cancel_before);
 	return 0;
 }
