@@ -362,8 +362,10 @@ typedef struct hwt_config {
 	/* NULL: defaults.  Of all threads of the timer.  Valid until the worker has started.  Not detached. */
 	const pthread_attr_t *thread_attr;
 	const char *thread_name; /* NULL: "hwt-worker".  hwt_timer_create copies the first 15 characters */
-	/* Called with a line of text without a newline, by hwt_timer_create, and with the field that makes no sense by
-	 * a call that returns EINVAL for a hwt_config or a hwt_spec.  NULL: silent.  doc/guide.md, "Errors". */
+	/* Called with a line of text without a newline.  hwt_timer_create calls it with a warning.  A call that returns
+	 * EINVAL for a hwt_config, except for its size, or for a hwt_spec calls it with the name of the bad field, on the
+	 * thread of that call: perhaps several at once, also in a task.  It and warn_ctx are valid until
+	 * hwt_timer_destroy has returned.  NULL: silent.  doc/guide.md, "Errors". */
 	void (*warn)(void *ctx, const char *message);
 	void *warn_ctx;
 	const hwt_executor *executor; /* NULL: tasks run on the worker.  hwt_timer_create copies it */

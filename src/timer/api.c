@@ -128,13 +128,13 @@ static int read_spec(hwt_spec *spec, const hwt_spec *given)
 static const char *wrong_spec(const hwt_timer *timer, const hwt_spec *spec)
 {
 	if ((spec->flags & ~HWT_ABSOLUTE) != 0)
-		return "hwt_spec: flags has an unknown bit";
+		return "timeout: flags has an unknown bit";
 	if (task_for(timer, spec->task) == NULL)
-		return spec->task == NULL ? "hwt_spec: task is NULL" : "hwt_spec: task is not NULL with HWT_COLLECT";
+		return spec->task == NULL ? "timeout: task is NULL" : "timeout: task is not NULL with HWT_COLLECT";
 	if (spec->release != NULL && timer_collects(timer))
-		return "hwt_spec: release is not for HWT_COLLECT";
+		return "timeout: release is not for HWT_COLLECT";
 	if (spec->period_ns != 0 && spec->period_ns < timer->config.tick_duration_ns)
-		return "hwt_spec: period_ns is less than a tick";
+		return "timeout: period_ns is less than a tick";
 	return NULL;
 }
 
@@ -147,10 +147,10 @@ static int take_spec(const hwt_timer *timer, hwt_spec *spec, const hwt_spec *giv
 	if (timer == NULL)
 		return EINVAL;
 	if (given == NULL)
-		return hwt_config_refuse(&timer->config, "hwt_spec: it is NULL");
+		return hwt_config_refuse(&timer->config, "timeout: hwt_spec is NULL");
 	rc = read_spec(spec, given);
 	if (rc == EINVAL)
-		return hwt_config_refuse(&timer->config, "hwt_spec: size is not sizeof(hwt_spec)");
+		return hwt_config_refuse(&timer->config, "timeout: size is not sizeof(hwt_spec)");
 	if (rc != 0)
 		return rc;
 	what = wrong_spec(timer, spec);
@@ -193,7 +193,7 @@ int hwt_new_periodic(hwt_timer *timer, hwt_task *task, void *arg, int64_t first_
 
 	CHECK_TIMER(timer);
 	if (period_ns == 0) /* which means "once" there */
-		return timer != NULL ? hwt_config_refuse(&timer->config, "period_ns is 0") : EINVAL;
+		return timer != NULL ? hwt_config_refuse(&timer->config, "timeout: period_ns is 0") : EINVAL;
 	return hwt_new_timeout_ex(timer, &spec, out);
 }
 
