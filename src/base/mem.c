@@ -96,6 +96,15 @@ bool hwt_mem_give_back(void *memory, size_t size)
 	return (uintptr_t)pages < end && advise(pages, end - (uintptr_t)pages, MADV_DONTNEED);
 }
 
+void hwt_mem_zero(void *memory, size_t size)
+{
+#ifdef HWT_LINUX
+	if (hwt_mem_give_back(memory, size))
+		return;
+#endif
+	memset(memory, 0, size);
+}
+
 void *hwt_mem_block(size_t align, size_t size)
 {
 	int before = errno;

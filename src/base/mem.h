@@ -32,10 +32,13 @@ void hwt_mem_populate(void *memory, size_t size);
 void hwt_mem_free(void *memory);
 
 /*
- * Gives the pages of a block, or of a part of it, back to the system; the block stays.  Then the pages read as zeros,
- * or as before if the system does otherwise.  Returns false if it refuses, as for locked memory.  errno stays.
+ * Gives the pages of a block, or of a part of it, back to the system; the block stays.  Then the pages read as zeros on
+ * Linux, elsewhere perhaps as before.  Returns false if the system refuses, as for locked memory.  errno stays.
  */
 bool hwt_mem_give_back(void *memory, size_t size);
+
+/* Makes whole pages read as zeros, and takes none of them from the system if it can. */
+void hwt_mem_zero(void *memory, size_t size);
 
 /* Returns true if a test wants an allocation that does not go through this file to fail.  Otherwise false. */
 bool hwt_mem_refused(void);

@@ -2,8 +2,6 @@
 /* Making slabs of records, returning to them, and giving their memory back; record_slab.h. */
 #include "lane/record_slab.h"
 
-#include <string.h>
-
 /* The records of a page. */
 #define FIRST_SPAN ((uint32_t)(4096 / sizeof(struct hwt_record) * sizeof(struct hwt_record)))
 
@@ -38,8 +36,7 @@ struct hwt_record_slab *hwt_record_slab_make(struct hwt_record_slabs *slabs, con
 	if (records == NULL)
 		return NULL;
 	/* S5.  Pages that the allocator has used before may have other bytes. */
-	if (!hwt_mem_give_back(records, SLAB_BYTES))
-		memset(records, 0, SLAB_BYTES);
+	hwt_mem_zero(records, SLAB_BYTES);
 	slab = record_slab_of(records);
 	*slab = (struct hwt_record_slab){ .slabs = slabs };
 	atomic_init(&slab->home, 0);

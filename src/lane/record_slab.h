@@ -39,7 +39,8 @@
  *   S3  after each give, base is above the generation of each handle that was made in the slab before.  Between two
  *       lives a record comes home, and the owner refills.  So each generation is at most base + 1 + refills.
  *   S4  free, out, carve, span, base and refills change only under the owner.
- *   S5  each word up to span is that of a record, or 0: what has not been carved has bytes of zero.
+ *   S5  each word up to span is that of a record, or 0: what has not been carved has bytes of zero, or, where the
+ *       system keeps what is given back, those of records that have ended.
  *
  * Ordering
  *

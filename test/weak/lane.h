@@ -155,6 +155,12 @@ bool hwt_mem_give_back(void *memory, size_t size)
 	return false;
 }
 
+void hwt_mem_zero(void *memory, size_t size)
+{
+	(void)memory;
+	(void)size;
+}
+
 static inline void queue_make(struct hwt_queue *queue, hwt_node *node)
 {
 	ck_fifo_spsc_init(&queue->fifo, &node[0]);
