@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Where does all of that come from?  The pending timeouts of a timer by their task, most first, with the name of the function.
+ * Where does all of that come from?  The pending timeouts of a timer by their task, most first, with the name of the
+ * function.
  *
  *     $ build/examples/by_task
  *     200000 pending, next in    1.0 s: give_up

@@ -294,8 +294,8 @@ typedef struct hwt_pending {
 	hwt_timeout timeout;
 	hwt_task *task; /* NULL with HWT_COLLECT */
 	void *arg;
-	/* On the timer's clock.  Of a single one that runs the deadline at which it was due, of one that will run again
-	 * the next. */
+	/* On the timer's clock.  While the task runs: of a timeout that runs once, the deadline it ran for; of one that
+	 * runs again, the next. */
 	int64_t deadline_ns;
 	int64_t period_ns; /* 0: once */
 	hwt_state state;   /* HWT_PENDING or HWT_RUNNING; after a stop HWT_CANCELLED */
@@ -363,8 +363,8 @@ typedef struct hwt_config {
 	const pthread_attr_t *thread_attr;
 	const char *thread_name; /* NULL: "hwt-worker".  hwt_timer_create copies the first 15 characters */
 	/* Called with a line of text without a newline.  hwt_timer_create calls it with a warning.  A call that returns
-	 * EINVAL for a hwt_config, except for its size, or for a hwt_spec calls it with the name of the bad field, on the
-	 * thread of that call: perhaps several at once, also in a task.  It and warn_ctx are valid until
+	 * EINVAL for a hwt_config, except for its size, or for a hwt_spec calls it with the name of the bad field, on
+	 * the thread of that call: perhaps several at once, also in a task.  It and warn_ctx are valid until
 	 * hwt_timer_destroy has returned.  NULL: silent.  doc/guide.md, "Errors". */
 	void (*warn)(void *ctx, const char *message);
 	void *warn_ctx;
@@ -499,10 +499,10 @@ HWT_API int hwt_timer_advance_batch(hwt_timer *timer, int64_t now_ns, hwt_fired 
 				    int64_t *next_ns);
 
 /* When hwt_timer_advance has work again, without running anything: the least of what it answered last and of what has
- * come since, on the grid.  That is never later than the tick at which the earliest pending one would run.  It may be
- * earlier if that was cancelled since, but not earlier than the last answer and than what has come.  A time that has
- * passed says "at once": something is due or was due when it came, a finaliser is to be called, or thousands of
- * operations have gathered.  INT64_MAX only if nothing that can become due is pending.
+ * come since, on the grid.  Never later than the first tick at which something pending would run.  If the earliest
+ * timeout has been cancelled since, its time may still be the answer.  A time that has passed says "at once": something
+ * is due or was due when it came, a finaliser is to be called, or thousands of operations have gathered.  INT64_MAX
+ * only if nothing that can become due is pending.
  * Returns  0 and *next_ns; EINVAL, also without HWT_CALLER_DRIVEN; EBUSY, also around the task that calls; ECANCELED.
  * Threads  waits some instructions for the begin or the end of an advance, and for a trim.
  * Cost     a mutex and a load of each lane. */

@@ -20,8 +20,8 @@
  *
  *   A callable is moved into the timer, and destroyed exactly once: by the thread that calls schedule if that fails,
  *   otherwise by the library's finaliser, on the worker (or the executor's thread) after its last run or soon after the
- *   cancel, and in ~timer if it was pending until the end.  A small one takes no memory of its own: it may have the size
- *   of a pointer, has to be trivially copyable, and must not change itself.  `[this]`, a reference and a function
+ *   cancel, and in ~timer if it was pending until the end.  A small one takes no memory of its own: it may have the
+ *   size of a pointer, has to be trivially copyable, and must not change itself.  `[this]`, a reference and a function
  *   pointer are such.  Each other one takes one allocation.
  *
  *   ~timeout ends the timeout as the constructor was told (hwt::ending).  By default it cancels, and waits for a
@@ -395,8 +395,8 @@ class timeout : public handle
  * not begin; then the coroutine has not been suspended.  It may be awaited again after that, and sleeps again, for the
  * whole delay or until the same time.  A coroutine that sleeps must not be destroyed.
  *
- * Name the result, also in a condition: g++ 12 leaves the sleep of `if (co_await timer.sleep_for(1s))` on the stack of a
- * coroutine that has no variables, and the program crashes.
+ * Name the result, also in a condition: g++ 12 leaves the sleep of `if (co_await timer.sleep_for(1s))` on the stack of
+ * a coroutine that has no variables, and the program crashes.
  *
  * In a loop of one's own: a sleep with a token that ends in timer.advance waits for the thread that begins it, and for
  * the one that requests its stop.  Either may be in on_earlier.  If that takes a lock, do not hold the lock across
@@ -623,8 +623,8 @@ class timer
 	}
 
 	/*
-	 * The same for a time; hwt_new_timeout_at.  Only for a timer on HWT_CLOCK_MONOTONIC: on HWT_CLOCK_REALTIME a time
-	 * of steady_clock lies in 1970, and the callable runs at once.  For other clocks there is schedule_at.
+	 * The same for a time; hwt_new_timeout_at.  Only for a timer on HWT_CLOCK_MONOTONIC: on HWT_CLOCK_REALTIME a
+	 * time of steady_clock lies in 1970, and the callable runs at once.  For other clocks there is schedule_at.
 	 */
 	template <class Duration, class F>
 	[[nodiscard]] std::error_code schedule(std::chrono::time_point<std::chrono::steady_clock, Duration> when,

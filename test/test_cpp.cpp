@@ -598,7 +598,6 @@ TEST(a_handle_says_what_is_left_and_whose_its_timer_is)
 	CHECK(out.left(left) == std::errc::no_such_file_or_directory && left == 999ms);
 }
 
-/* Cancelled, run and left, from several threads: as many callables destroyed as made. */
 TEST(a_walk_shows_what_waits_and_an_exception_comes_through)
 {
 	hwt::timer timer = virtual_timer();
@@ -623,6 +622,7 @@ TEST(a_walk_shows_what_waits_and_an_exception_comes_through)
 	CHECK(timer.for_each([](const hwt_pending &) {}).value() == EINVAL);
 }
 
+/* Cancelled, run and left, from several threads: as many callables destroyed as made. */
 TEST(callables_of_many_threads_are_each_destroyed_once)
 {
 	constexpr int threads = 4, each = 2000;

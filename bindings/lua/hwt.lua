@@ -408,8 +408,8 @@ function Timer:pending()
 	return tonumber(C.hwt_pending_timeouts(self.timer))
 end
 
--- Calls fn(value, handle, left, period) for each that waits, in no order: left as Timer:left says, period nil if it fires
--- once.  false ends it.  fn may schedule, move and cancel; what it schedules may be left out.
+-- Calls fn(value, handle, left, period) for each that waits, in no order: left as Timer:left says, period nil if it
+-- fires once.  false ends it.  fn may schedule, move and cancel; what it schedules may be left out.
 function Timer:each(fn)
 	for slot = 1, self.last do
 		local value = self.values[slot]

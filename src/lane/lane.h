@@ -119,8 +119,8 @@ struct hwt_lanes {
 	alignas(HWT_UNIT) _Atomic int64_t limited; /* pending timeouts; counted only if there is a limit */
 	alignas(HWT_UNIT) hwt_stack rearmed;       /* records to run again, from other threads to the worker */
 	/*
-	 * The earliest deadline that is in a queue and in no earliest_ns, since a pass last drained them; INT64_MIN:
-	 * the driver has to drain them at once; [hurry].
+	 * The earliest time that a mover has asked for since the last drain.  earliest_ns does not know it, as the
+	 * record may lie in another lane's queue.  INT64_MIN: drain now.  INT64_MAX: nobody asks; [hurry].
 	 */
 	_Atomic int64_t hurry_ns;
 	struct hwt_idle idle;
@@ -223,9 +223,9 @@ static inline void lane_tell_drained(struct hwt_lane *lane)
 #define HURRY_AT_ONCE INT64_MIN
 
 /*
- * Tells the driver that a queue has something for this time, besides new timeouts.  To be called after the push.  It
- * writes also what is there already: of two threads the driver reads what the later one wrote, and has to see the push
- * of the other one as well.
+ * Tells the driver that a queue has something for this time, besides new timeouts.  To be called after the push.  An
+ * exchange even if the value stays: the driver reads the later thread's write, and must also see what the earlier
+ * thread has pushed.
  */
 static inline void lanes_hurry(struct hwt_lanes *lanes, int64_t time_ns)
 {
@@ -321,8 +321,8 @@ bool hwt_lanes_can_wait(struct hwt_lanes *lanes, int64_t due_ns, bool cancels);
 void hwt_lanes_take_hurry(struct hwt_lanes *lanes);
 
 /*
- * The same of what has come since the queues were last drained: returns its earliest deadline, which may be that of one
- * that has been cancelled.  INT64_MIN: drain them at once, as a finaliser is to be called or much has gathered.
+ * Returns the earliest deadline of what has come since the last drain, perhaps of one that was cancelled.  INT64_MIN:
+ * drain at once, as a finaliser is to be called or much has gathered.  Clears nothing.
  */
 int64_t hwt_lanes_earliest(struct hwt_lanes *lanes);
 

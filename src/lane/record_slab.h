@@ -137,7 +137,10 @@ static inline char *record_slab_begin(const struct hwt_record_slab *slab)
 }
 #endif
 
-/* Returns the offset of the end of the span.  Relaxed: to a look only the records count that it has heard of. */
+/*
+ * Returns the offset of the end of the span.  Relaxed: a walk must find only records that its caller already knows of,
+ * and their span came before.
+ */
 static inline uint32_t record_slab_span(const struct hwt_record_slab *slab)
 {
 	return atomic_load_explicit(&slab->span, memory_order_relaxed);

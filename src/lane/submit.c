@@ -182,9 +182,9 @@ static struct hwt_record *make_extension(struct hwt_lane *lane, const struct hwt
 	if (record == NULL)
 		return NULL;
 	/*
-	 * A handle of an earlier life may still lead here.  Its word stays that of an ended timeout, so its holder
-	 * reads nothing but the lane, for the timer, and the deadline.  The lane is valid, and the deadline is
-	 * discarded.
+	 * A handle of an earlier life may still lead here, and a walk comes by.  The word stays that of an ended
+	 * timeout: the holder uses nothing but the lane, for the timer, and that is valid.  What else it has read, and
+	 * what a walk has read, is discarded when the word is looked at again.
 	 */
 	atomic_store_explicit(&record->lane, lane, memory_order_release); /* [made] */
 	record_set_deadline(record, period_ns);

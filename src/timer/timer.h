@@ -60,9 +60,8 @@ enum timer_state {
 enum timer_driver { DRIVER_FREE, DRIVER_BUSY, DRIVER_LOOK, DRIVER_AWAITED, DRIVER_CLOSED };
 
 /*
- * What the last advance has left for the next ones.  until_ns was its answer.  From from_ns on, and before until_ns,
- * nothing in the wheel is due and until_ns is the answer again.  What waits in the lanes waits until tick_ns.  No such
- * time: from_ns is INT64_MAX.
+ * until_ns: what the last advance answered.  While from_ns <= now < until_ns nothing in the wheel is due, and the
+ * answer stands.  What is in the lanes may wait until tick_ns.  from_ns INT64_MAX: the next advance makes a pass.
  */
 struct hwt_quiet {
 	int64_t from_ns, tick_ns, until_ns;
@@ -220,7 +219,7 @@ int64_t hwt_timer_now(const hwt_timer *timer);
 /* Returns how many timeouts have ended or have begun a run, ever. */
 uint64_t hwt_timer_ended(const hwt_timer *timer);
 
-/* Returns what a record was for that stop has given back.  (each.c) */
+/* Returns what stop gave back in this record.  (each.c) */
 hwt_pending hwt_timer_unprocessed(struct hwt_record *record);
 
 /* The task of each timeout of a timer that collects. */
