@@ -5,7 +5,7 @@
 #     (gdb) source /usr/local/share/gdb/hwt-gdb.py
 #     (gdb) hwt timers                  the timers that have a worker thread
 #     (gdb) hwt timers POINTER          this one, whichever thread drives it
-#     (gdb) hwt by-task [POINTER]       how many are pending, by their task, most first
+#     (gdb) hwt by-task [POINTER]       how many are pending or run, by their task, most first
 #     (gdb) hwt pending [POINTER]       each of them
 #
 # POINTER is an expression for a hwt_timer *.  Without one it is each timer that `hwt timers` finds.  Deadlines are
@@ -41,11 +41,17 @@ def number(value):
     return int(value.cast(gdb.lookup_type("unsigned long long")))
 
 
+def is_of_library(frame):
+    """A program may have a function of that name, too."""
+    symtab = frame.find_sal().symtab
+    return symtab is not None and symtab.filename.endswith(("timer/launch.c", "hwt.c"))
+
+
 def timer_of_thread():
     """The timer for which the selected thread is the worker, or None."""
     frame = gdb.newest_frame()
     while frame is not None:
-        if frame.name() == "worker_main":
+        if frame.name() == "worker_main" and is_of_library(frame):
             for name in ("timer", "arg"):
                 try:
                     value = frame.read_var(name)
@@ -68,12 +74,16 @@ def workers():
     before, found = gdb.selected_thread(), {}
     if before is None:
         raise gdb.GdbError("no process, and no core dump")
-    for thread in sorted(gdb.selected_inferior().threads(), key=lambda it: it.num):
-        thread.switch()
-        timer = timer_of_thread()
-        if timer is not None:
-            found[int(timer)] = timer
-    before.switch()
+    frame = gdb.selected_frame()
+    try:
+        for thread in sorted(gdb.selected_inferior().threads(), key=lambda it: it.num):
+            thread.switch()
+            timer = timer_of_thread()
+            if timer is not None:
+                found[int(timer)] = timer
+    finally:
+        before.switch()
+        frame.select()
     return list(found.values())
 
 
@@ -96,7 +106,10 @@ def slabs_of(timer):
         begin = (int(slab) & ~(SLAB_BYTES - 1)) - SLAB_BYTES
         span = number(slab["span"])
         if span > 0:
-            found[begin] = bytes(gdb.selected_inferior().read_memory(begin, span))
+            try:
+                found[begin] = bytes(gdb.selected_inferior().read_memory(begin, span))
+            except gdb.MemoryError:
+                raise gdb.GdbError("the records at %#x are unreadable" % begin)
         slab = slab["next"]
     return found
 
@@ -104,7 +117,8 @@ def slabs_of(timer):
 def pending_of(timer):
     """(address, generation, is running, deadline, period, task, arg) of each timeout that has not ended."""
     slabs = slabs_of(timer)
-    states = {int(gdb.parse_and_eval(name)): name == "STATE_RUNNING" for name in STATES}
+    states = {field.enumval: field.name == "STATE_RUNNING"
+              for field in gdb.lookup_type("enum word_state").fields() if field.name in STATES}
     for begin, memory in slabs.items():
         whole = len(memory) // RECORD.size * RECORD.size
         at = begin - RECORD.size
@@ -116,11 +130,15 @@ def pending_of(timer):
             period = 0
             if word & EXTENDED:
                 second = arg & ~(SLAB_BYTES - 1)
-                _, _, period, arg, _, _ = RECORD.unpack_from(slabs[second], arg - second)
+                try:
+                    _, _, period, arg, _, _ = RECORD.unpack_from(slabs[second], arg - second)
+                except (KeyError, struct.error):
+                    raise gdb.GdbError("the timeout at %#x is broken: arg %#x" % (at, arg))
             yield at, word >> GENERATION_SHIFT, running, deadline, period, task, arg
 
 
-def name_of(task, names={}):
+def name_of(task, names):
+    """names has those that this command knows."""
     if task not in names:
         block = gdb.block_for_pc(task)
         symbol = block.function if block is not None else None
@@ -160,20 +178,20 @@ class Timers(gdb.Command):
 
 
 class ByTask(gdb.Command):
-    """hwt by-task [POINTER]: how many are pending, their next deadline and their task, most first."""
+    """hwt by-task [POINTER]: how many are pending or run, their next deadline and their task, most first."""
 
     def __init__(self):
         super().__init__("hwt by-task", gdb.COMMAND_DATA)
 
     def invoke(self, argument, from_tty):
         for timer in timers_of(argument):
-            rows = {}
+            rows, names = {}, {}
             for _, _, _, deadline, _, task, _ in pending_of(timer):
                 count, least = rows.get(task, (0, deadline))
                 rows[task] = count + 1, min(least, deadline)
             print("(hwt_timer *) %#x" % int(timer))
             for task, (count, least) in sorted(rows.items(), key=lambda row: (-row[1][0], row[0])):
-                print("%9d  next at %s  %s" % (count, seconds(least), name_of(task)))
+                print("%9d  next at %s  %s" % (count, seconds(least), name_of(task, names)))
 
 
 class Pending(gdb.Command):
@@ -185,10 +203,11 @@ class Pending(gdb.Command):
     def invoke(self, argument, from_tty):
         for timer in timers_of(argument):
             print("(hwt_timer *) %#x" % int(timer))
+            names = {}
             for at, generation, running, deadline, period, task, arg in pending_of(timer):
                 print("hwt timeout %#x:%d %s at %s%s  %s(%s)" % (
                     at, generation, "running, due" if running else "pending, due", seconds(deadline),
-                    " each %s" % seconds(period) if period else "", name_of(task), "%#x" % arg if arg else "0"))
+                    " each %s" % seconds(period) if period else "", name_of(task, names), "%#x" % arg if arg else "0"))
 
 
 Hwt()

@@ -20,6 +20,17 @@ __attribute__((noinline)) static void here(hwt_timer *timer)
 	printf("pending %d\n", (int)hwt_pending_timeouts(timer));
 }
 
+/* Names that the library has, too. */
+enum { STATE_RUNNING = 77 };
+
+__attribute__((noinline)) static void worker_main(volatile int *arg)
+{
+	hwt_timeout none = HWT_TIMEOUT_NONE;
+
+	while (*arg == 0 || *arg == STATE_RUNNING)
+		(void)hwt_cancel(none);
+}
+
 /* On the worker, so that gdb finds a thread in a task. */
 static void stop_here(hwt_timeout timeout, void *arg)
 {
@@ -48,8 +59,7 @@ int main(int argc, char **argv)
 		rc = hwt_new_timeout(driven, beat, &timer, HWT_S(5 + i), NULL);
 	if (rc == 0)
 		rc = hwt_new_timeout(timer, stop_here, (void *)&is_over, 0, NULL);
-	hwt_timeout none = HWT_TIMEOUT_NONE;
-	while (rc == 0 && !is_over)
-		(void)hwt_cancel(none);
+	if (rc == 0)
+		worker_main(&is_over);
 	return rc;
 }
