@@ -194,6 +194,50 @@ TEST(a_kind_does_not_wait_for_the_rules_of_shards_that_it_has_lost)
 	close_locked(store);
 }
 
+/* Its group is paused, so that no begin comes to it.  Once the shard is held again its rules are to be read first. */
+TEST(what_is_due_in_a_shard_that_is_lost_is_dropped)
+{
+	static const struct hwts_own paused = { .paused = true };
+	hwt_store *store = FRESH(.lease_ns = HWT_S(3600));
+	struct hwts_kind *kind;
+	struct hwts_shard was;
+	struct hwts_due due;
+
+	register_and_start(store, &KIND(.name = "a", .task = count_run));
+	lock_once_read(store);
+	kind = store->kinds;
+	was = kind->shards[0];
+	due = due_at(store, 1, hwts_clock_db_us(store) - LATER_US);
+	REQUIRE(hwts_turns_set_own(&kind->turns, "g", 1, 1, &paused));
+	hwts_window_see(store, &due);
+	CHECK_INT(kind->turns.queued, ==, 1);
+	hwts_lose(store, &kind->shards[0]);
+	hwts_unlock(store);
+	hwts_window_drop_lost(store);
+	hwts_lock(store);
+	CHECK(!hwts_window_find(store, 1));
+	CHECK_INT(kind->turns.queued, ==, 0);
+	kind->shards[0] = was;
+	store->shards->held++;
+	close_locked(store);
+}
+
+/* What a look has found that began under the epoch before; the next one reads the shard from the beginning. */
+TEST(nothing_is_begun_in_a_shard_before_its_rules_are_read)
+{
+	hwt_store *store = locked_store();
+	struct hwts_shard *shard = &store->kinds->shards[0];
+	struct hwts_due due = due_at(store, 1, hwts_clock_db_us(store) - LATER_US);
+
+	hwts_window_see(store, &due);
+	CHECK(hwts_window_peek(store->kinds) == hwts_window_find(store, 1));
+	shard->unruled = HWTS_NEW;
+	CHECK(!hwts_window_pop(store, store->kinds, true));
+	CHECK(!hwts_window_find(store, 1));
+	shard->unruled = HWTS_RULED;
+	close_locked(store);
+}
+
 /* A row that comes before others of its group takes the place of one of another size. */
 TEST(what_waits_for_a_thread_counts_with_its_own_size)
 {

@@ -278,6 +278,12 @@ void hwts_turns_add(struct hwts_turns *turns, struct hwts_turn *turn)
 		hwts_turns_place(turns, turn->group);
 }
 
+void hwts_turns_remove(struct hwts_turns *turns, struct hwts_turn *turn)
+{
+	hwts_turn_remove(&turn->group->queue, turn);
+	turns->queued--;
+}
+
 struct hwts_turn *hwts_turns_peek(struct hwts_turns *turns, int64_t now_ns)
 {
 	struct hwts_turn_group *group = front(turns, now_ns);

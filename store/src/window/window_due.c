@@ -58,7 +58,7 @@ struct hwts_entry *hwts_window_peek(struct hwts_kind *kind)
 	return turns->first || turns->waiting ? peek(kind, hwt_now()) : NULL;
 }
 
-/* Of those whose shard is held and is not about to be given away. */
+/* Of those whose shard is held, with known rules, and is not about to be given away.  A look finds the others again. */
 struct hwts_entry *hwts_window_pop(hwt_store *store, struct hwts_kind *kind, bool thread)
 {
 	int64_t now_ns = hwt_now();
@@ -68,7 +68,7 @@ struct hwts_entry *hwts_window_pop(hwt_store *store, struct hwts_kind *kind, boo
 		hwts_turns_at(&kind->turns, hwts_clock_db_us(store));
 	while ((entry = peek(kind, now_ns)) != NULL) {
 		struct hwts_shard *shard = hwts_shard(store, entry->shard, NULL);
-		bool held = shard && shard->held;
+		bool held = shard && shard->held && shard->unruled != HWTS_NEW;
 
 		if (held && !shard->giving && entry->last && !thread)
 			return NULL;

@@ -68,17 +68,21 @@ static void drop_lost(hwt_store *store, struct hwts_slab *slab)
 		struct hwts_entry *entry = &slab->entries[i];
 		const struct hwts_shard *shard;
 
-		if (entry->state != HWTS_ARMED)
+		if (entry->state != HWTS_ARMED && entry->state != HWTS_IS_DUE)
 			continue;
 		shard = hwts_shard(store, entry->shard, NULL);
-		if (!shard || !shard->held)
-			hwts_window_erase(entry);
+		if (shard && shard->held)
+			continue;
+		if (entry->state == HWTS_IS_DUE)
+			hwts_turns_remove(&entry->kind->turns, &entry->turn);
+		hwts_window_erase(entry);
 	}
 }
 
 /*
- * What is DUE the beginner erases; what is BEGUN stays until its end is committed.  All shards at once, and others get
- * the lock in between: a slab stays where it is, and what comes is of shards that are held.
+ * What is BEGUN stays until its end is committed.  What is DUE goes before its shard is taken again: its group may be
+ * paused, or have other rules by then.  All shards at once, and others get the lock in between: a slab stays where it
+ * is, and what comes is of shards that are held.
  */
 void hwts_window_drop_lost(hwt_store *store)
 {
