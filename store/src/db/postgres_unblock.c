@@ -16,9 +16,10 @@
 #define ASKS 10 /* as the other waits */
 #define ASK_APART_MS 15
 
-static const char SHARD[] = "select from @_member where name = (select owner from @_shard where id = %lld) for no key"
-			    " update; select from @_shard where id = %lld for no key update";
-static const char ROW[] = "select from @_timeout where id = %lld and bucket = (%lld & 1023) for no key update";
+static const char SHARD[] = "with s as materialized (select owner from @_shard where id = $1::bigint for no key update)"
+			    " select from @_member where name = (select owner from s) for no key update";
+static const char ROW[] = "select from @_timeout where id = $1::bigint and bucket = ($1::bigint & 1023)::int for no key"
+			  " update";
 
 static int ask(struct pg_conn *conn, const char *text, int *count, int *first)
 {
@@ -35,12 +36,12 @@ static int ask(struct pg_conn *conn, const char *text, int *count, int *first)
 /* Begins to wait for the row. */
 static int wait_for_row(struct pg_conn *conn, bool shard, int64_t id)
 {
-	char text[300], *sql;
+	char number[24], *sql = hwts_sql(conn->conn.db, shard ? SHARD : ROW);
+	const char *const values[] = { number };
 	int sent;
 
-	(void)snprintf(text, sizeof(text), shard ? SHARD : ROW, (long long)id, (long long)id);
-	sql = hwts_sql(conn->conn.db, text);
-	sent = sql && PQsendQuery(conn->handle, sql);
+	(void)snprintf(number, sizeof(number), "%lld", (long long)id);
+	sent = sql && PQsendQueryParams(conn->handle, sql, 1, NULL, values, NULL, NULL, 0);
 	free(sql);
 	return sent ? 0 : ENOMEM;
 }
