@@ -208,7 +208,7 @@ times_as_written() {
 	done
 	ends 2 put time x --in 1h --at 18:00
 	ends 2 put time x --data y
-	ends 0 put time nightly --every 1d --key nightly --keep-due
+	ends 0 put time nightly --every 1d --at 1h --key nightly --keep-due
 	ends 0 put time nightly --every 2d --key nightly --keep-due
 	json show time --key nightly '$j->{period_ns} == 2 * 86400 * 1e9'
 	ends 2 put time x --key nightly --keep-due
