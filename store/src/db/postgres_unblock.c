@@ -5,7 +5,11 @@
  * A client of the store's that stands still amid an exchange, or is cut off, leaves its backend waiting for it in the
  * transaction: there no timeout of the server acts but tcp_user_timeout.  The server names the backends that have
  * locked a row to one that waits for it.  So one connection waits, and another asks for what it waits, and ends that
- * backend if it has this role, is a store's, and waits for its client in a transaction as old as is given.
+ * backend if it has this role, is a store's, and has waited amid an exchange for its client for as long as is given.
+ *
+ * A backend is "active" until the end of the exchange, and each statement of it that arrives renews state_change.
+ * Between exchanges a backend is "idle in transaction", and idle_in_transaction_session_timeout ends it: a task that
+ * works for long without a statement has set that for itself.
  */
 #include "db/postgres.h"
 
@@ -54,8 +58,8 @@ static int end_blockers(struct pg_conn *conn, struct pg_conn *waits, int pid, in
 	(void)snprintf(text, sizeof(text),
 		       "select pg_terminate_backend(a.pid)::int from pg_stat_activity a where a.pid = any((select"
 		       " pg_blocking_pids(%d))::int[]) and a.usename = session_user and a.application_name ="
-		       " current_setting('application_name') and a.wait_event_type = 'Client' and a.xact_start <"
-		       " clock_timestamp() - interval '%lld milliseconds'",
+		       " current_setting('application_name') and a.wait_event_type = 'Client' and a.state = 'active'"
+		       " and a.state_change < clock_timestamp() - interval '%lld milliseconds'",
 		       pid, (long long)age_ms);
 	for (int i = 0; i < ASKS && rc == 0 && *ended == 0; i++) {
 		struct pollfd fd = { .fd = PQsocket(waits->handle), .events = POLLIN };
