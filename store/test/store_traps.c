@@ -676,6 +676,45 @@ static int change_role(const hwt_store_run *run, void *ctx)
 	return 0;
 }
 
+static int change_role_after_reset(const hwt_store_run *run, void *ctx)
+{
+	must(run->connection, "reset all");
+	return change_role(run, ctx);
+}
+
+/* The statements of the first end on a connection are prepared behind the task.  The second finds them prepared. */
+static void change_role_twice(hwt_store_task *task)
+{
+	USER *owner;
+	size_t end;
+
+	fresh_world();
+	owner = connect_user();
+	must(owner, "create table public.@_path (path text); create role @_nobody; create schema @_own");
+	end = strlen(world.url);
+	(void)snprintf(world.url + end, sizeof(world.url) - end, " options=-csearch_path=%s_own,public", world.schema);
+	CLOSING hwt_store *store = run_tasks(open_store(), task, HWT_STORE_TRANSACTION);
+
+	for (unsigned i = 1; i <= 2; i++) {
+		put(store, "a", 0);
+		WAIT_FOR(settled_stats(store).done == i);
+		CHECK_INT(atomic_load(&ran), ==, i);
+	}
+	CHECK_INT(list(owner, "delete from public.@_path where path = 'done' returning 1"), ==, 2);
+}
+
+TEST(a_task_that_takes_a_role_without_rights_on_the_schema_is_done)
+{
+	NEEDS_POSTGRES();
+	change_role_twice(change_role);
+}
+
+TEST(a_task_that_resets_its_session_and_takes_another_role_is_done)
+{
+	NEEDS_POSTGRES();
+	change_role_twice(change_role_after_reset);
+}
+
 /* The other has no right on the tables of the store. */
 TEST(a_task_that_takes_another_role_is_done)
 {

@@ -96,15 +96,18 @@ static int prepare(struct pg_conn *conn, const char *name, const char *sql)
 	return rc == ECONNRESET ? ENOTCONN : rc;
 }
 
-/* The names in a statement are looked up when it is prepared, and on the connection of a task by the user's path. */
+/*
+ * The names in a statement are looked up when it is prepared, and on the connection of a task by the user's path and
+ * with the rights of the role that the task has taken.
+ */
 static int prepare_for_task(struct pg_conn *conn, const char *name, const char *sql)
 {
-	int rc = hwts_pg_simple(conn, "select " HWTS_PG_KEEP ", " HWTS_PG_ENTER);
+	int rc = hwts_pg_simple(conn, "select " HWTS_PG_KEEP ", " HWTS_PG_ENTER ", " HWTS_PG_OUR_ROLE);
 
 	if (rc == 0)
 		rc = prepare(conn, name, sql);
 	if (rc == 0)
-		rc = hwts_pg_simple(conn, "select " HWTS_PG_LEAVE);
+		rc = hwts_pg_simple(conn, "select " HWTS_PG_ROLE_BACK ", " HWTS_PG_LEAVE);
 	return rc == ECONNRESET ? ENOTCONN : rc;
 }
 

@@ -110,8 +110,16 @@ struct pg_step {
 #define HWTS_PG_ENTER "pg_catalog.set_config('search_path', '" HWTS_PG_PATH "', true)" /* until the commit, or LEAVE */
 #define HWTS_PG_KEEP "pg_catalog.set_config('hwt_store.path', pg_catalog.current_setting('search_path'), true)"
 #define HWTS_PG_LEAVE "set_config('search_path', current_setting('hwt_store.path'), true)" /* to that of KEEP */
-#define HWTS_PG_NOTE_ROLE                                                                                              \
-	"pg_catalog.set_config('hwt_store.role', pg_catalog.current_setting('role'), false)"
+/*
+ * Until the commit, or ROLE_BACK: a role that a task has taken may have no rights on the schema.  A task that has said
+ * "reset all" has made the store forget the role that the connection had.
+ */
+#define HWTS_PG_OUR_ROLE                                                                                               \
+	"pg_catalog.set_config('hwt_store.task_role', pg_catalog.current_setting('role'), true),"                      \
+	" pg_catalog.set_config('role', case when pg_catalog.current_setting('hwt_store.role', true)"                  \
+	" operator(pg_catalog.<>) '' then pg_catalog.current_setting('hwt_store.role') else 'none' end, true)"
+#define HWTS_PG_ROLE_BACK "set_config('role', current_setting('hwt_store.task_role'), true)"
+#define HWTS_PG_NOTE_ROLE "pg_catalog.set_config('hwt_store.role', pg_catalog.current_setting('role'), false)"
 
 /* In postgres_args.c. */
 void hwts_pg_args_free(struct pg_args *args);

@@ -9,16 +9,12 @@
  * keep.  In a table of few rows the planner would read them all, and do so still when there are many.  A role that the
  * task has taken may have no rights on the tables: the end has that of the connection, HWTS_PG_NOTE_ROLE.
  */
-static const char OUR_PLAN[] =
-    "select " HWTS_PG_KEEP ", " HWTS_PG_ENTER
-    ", pg_catalog.set_config('hwt_store.task_role', pg_catalog.current_setting('role'), true),"
-    " pg_catalog.set_config('role', pg_catalog.current_setting('hwt_store.role'), true)"
-    ", pg_catalog.set_config('enable_seqscan', 'off', true),"
-    " pg_catalog.set_config('enable_bitmapscan', 'off', true),"
-    " pg_catalog.set_config('enable_indexscan', 'on', true),"
-    " pg_catalog.set_config('plan_cache_mode', 'force_generic_plan', true)";
-static const char USERS_PATH[] =
-    "select set_config('role', current_setting('hwt_store.task_role'), true), " HWTS_PG_LEAVE;
+static const char OUR_PLAN[] = "select " HWTS_PG_KEEP ", " HWTS_PG_ENTER ", " HWTS_PG_OUR_ROLE
+			       ", pg_catalog.set_config('enable_seqscan', 'off', true),"
+			       " pg_catalog.set_config('enable_bitmapscan', 'off', true),"
+			       " pg_catalog.set_config('enable_indexscan', 'on', true),"
+			       " pg_catalog.set_config('plan_cache_mode', 'force_generic_plan', true)";
+static const char USERS_PATH[] = "select " HWTS_PG_ROLE_BACK ", " HWTS_PG_LEAVE;
 
 int hwts_pg_open_run(struct hwts_conn *base, void **handle)
 {
