@@ -760,6 +760,9 @@ TEST(times_that_are_counted_by_days_are_those_that_come_one_after_the_other)
 			check_merge(lines[j], zones[i], "2026-03-27 17:11:00", "2026-04-06 05:06:07");
 			check_merge(lines[j], zones[i], "2026-10-24 22:59:59", "2026-11-03 23:00:00");
 		}
+	/* What a gap hides is due as the gap ends, on a day that the line does not name. */
+	check_merge("30 23 * * 6", "America/Nuuk", "2026-03-20 00:00:00", "2026-03-30 02:00:00");
+	check_merge("30 12 30 12 *", "Pacific/Apia", "2010-01-01 00:00:00", "2012-01-10 00:00:00");
 	CHECK_INT(hwts_calendar_merge("* * * * *", NULL, 0, US(at("2026-01-01 00:00:59")), &grid), ==, 0);
 	CHECK_INT(grid.missed, ==, at("2026-01-01 00:00:00") / 60); /* 29 million */
 	CHECK_INT(grid.last_us, ==, US(at("2026-01-01 00:00:00")));

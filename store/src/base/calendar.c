@@ -85,12 +85,18 @@ static int open_walk(struct walk *walk, struct hwts_cron *cron, const char *sche
 	return 0;
 }
 
-/* Counts what is left of a day that has passed and in which no clock is set: a line names up to 1440 times a day. */
+/*
+ * Counts what is left of a day that has passed and in which no clock is set: a line names up to 1440 times a day.  The
+ * beginning of a stretch may stand for a time that a gap hides, of an earlier day: the line need not name this one.
+ */
 static void pass_day(struct walk *walk, int64_t now_us, struct hwts_grid *grid)
 {
 	int64_t last_s, end_s;
-	unsigned rest = hwts_cron_rest(walk->cron, walk->after_s + walk->offset_s, &last_s, &end_s);
+	unsigned rest;
 
+	if (walk->after_s == walk->from_s)
+		return;
+	rest = hwts_cron_rest(walk->cron, walk->after_s + walk->offset_s, &last_s, &end_s);
 	end_s -= walk->offset_s;
 	if (rest == 0 || end_s > walk->until_s || end_s * HWTS_S_US > now_us)
 		return;
