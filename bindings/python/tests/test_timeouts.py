@@ -134,7 +134,8 @@ def test_a_key_is_used_once(world: World) -> None:
 			store.put("a", 3, key="l", if_exists="keep_due")
 		series = store.put("a", 3, every=60, delay=3600, key="l", if_exists="keep_due")
 		assert store.put_many([Put("a", 5, every=90, key="l", if_exists="keep_due")]) == [series]
-		assert store.get(series).data == 5
+		kept = store.get(series)
+		assert kept is not None and kept.data == 5
 		replaced = store.get(id)
 		assert replaced is not None and replaced.data == 4
 
