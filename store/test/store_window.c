@@ -238,6 +238,41 @@ TEST(nothing_is_begun_in_a_shard_before_its_rules_are_read)
 	close_locked(store);
 }
 
+/* Its shard is read again, from the beginning, and no look has come to the row. */
+TEST(a_rest_is_read_although_its_shard_is_read_again)
+{
+	hwt_store *store = FRESH(.lease_ns = HWT_S(3600));
+	struct hwts_entry *entry;
+	struct hwts_shard *shard;
+	struct hwts_due due;
+	int64_t id, was_us;
+
+	register_and_start(store, &KIND(.name = "a", .task = count_run));
+	lock_once_read(store);
+	hwts_unlock(store);
+	CHECK_CALL(hwt_store_pause(store, "a", "g"), 0);
+	WAIT_FOR(LOCKED(store, hwts_turns_find(&store->kinds->turns, "g", 1)));
+	CHECK_CALL(hwt_store_put(store, &SPEC("a", 0, .group = "g"), &id), 0);
+	WAIT_FOR(in_state(store, id, HWTS_IS_DUE));
+	hwts_lock(store);
+	entry = hwts_window_find(store, id);
+	due = due_at(store, id, entry->turn.due_us);
+	due.shard = entry->shard;
+	hwts_turns_remove(&store->kinds->turns, &entry->turn);
+	hwts_window_erase(entry);
+	CHECK(!hwts_turns_keeps(&store->kinds->turns, &due, 0));
+	shard = hwts_shard(store, due.shard, NULL);
+	was_us = shard->mark_due_us;
+	shard->mark_due_us = INT64_MIN;
+	hwts_wake(store, HWTS_READ);
+	hwts_unlock(store);
+	WAIT_FOR(LOCKED(store, !store->kinds->turns.rests));
+	CHECK(in_state(store, id, HWTS_IS_DUE));
+	hwts_lock(store);
+	shard->mark_due_us = was_us;
+	close_locked(store);
+}
+
 /* A row that comes before others of its group takes the place of one of another size. */
 TEST(what_waits_for_a_thread_counts_with_its_own_size)
 {

@@ -2,8 +2,9 @@
 /*
  * Groups of which the window has not kept all: what they begin next is read through the index by group.
  *
- * A rest is read as far as its shard's mark, for a look comes to what lies beyond.  A page is half of what is kept of a
- * group, so the next one is read while that runs.  No timer of the window knows when a rest is due, so the reader wakes
+ * A rest is read as far as its shard's mark, for a look comes to what lies beyond; and in any case as far as what is
+ * due soon, for the mark may stand still, or the shard be read again.  A page is half of what is kept of a group, so
+ * the next one is read while that runs.  No timer of the window knows when a rest is due, so the reader wakes
  * then: it may go before all that is kept.
  */
 #include "ahead/ahead.h"
@@ -38,6 +39,7 @@ static struct hwts_refill refill_of(hwt_store *store, const struct hwts_kind *ki
 {
 	const struct hwts_turn_group *group = rest->turn.group;
 	const struct hwts_shard *shard = hwts_shard(store, rest->rests->shard, NULL);
+	int64_t soon_us = kind->turns.now_us + hwts_window_soon_us(store, kind);
 	struct hwts_refill refill = { .shard = shard->id,
 				      .epoch = shard->epoch,
 				      .bucket = group->bucket,
@@ -47,6 +49,8 @@ static struct hwts_refill refill_of(hwt_store *store, const struct hwts_kind *ki
 				      .to = { shard->mark_due_us, shard->mark_id },
 				      .page = hwts_rest_page(&kind->turns, rest, hwts_window_share(store)) };
 
+	if (soon_us > shard->mark_due_us)
+		refill.to = (struct hwts_place){ soon_us, INT64_MAX };
 	memcpy(refill.group, hwts_turn_name(group), group->len);
 	return refill;
 }

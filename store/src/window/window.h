@@ -95,6 +95,7 @@ void hwts_window_ended(hwt_store *store, const struct hwts_row *row, int64_t due
 
 void hwts_window_see(hwt_store *store, const struct hwts_due *due);
 void hwts_window_hear(hwt_store *store, const struct hwts_due *due); /* the same, of news */
+int64_t hwts_window_soon_us(const hwt_store *store, const struct hwts_kind *kind); /* it waits for no look */
 /* Of a rest that was read; false: it stays there. */
 bool hwts_window_refill(hwt_store *store, const struct hwts_rest *rest, const struct hwts_due *due);
 /* Moved by this process, which had heard so much of it before: it need not be tried at the time that it had. */

@@ -20,14 +20,18 @@ static bool keeps(hwt_store *store, struct hwts_kind *kind, const struct hwts_du
 	return false;
 }
 
+int64_t hwts_window_soon_us(const hwt_store *store, const struct hwts_kind *kind)
+{
+	return HWTS_MIN(store->config.lease_ns / 3000, kind->row.horizon_us);
+}
+
 /* A look that is behind comes too late for what is due before the next one.  None was there: rules are not known. */
 static bool passes_look(const hwt_store *store, struct hwts_kind *kind, const struct hwts_shard *shard,
 			const struct hwts_due *due)
 {
-	int64_t soon_us = HWTS_MIN(store->config.lease_ns / 3000, kind->row.horizon_us);
-
 	return shard->mark_due_us != INT64_MIN && shard->unruled != HWTS_NEW &&
-	       due->due_us < kind->turns.now_us + soon_us && kind->entries < 2 * hwts_window_limit(store) &&
+	       due->due_us < kind->turns.now_us + hwts_window_soon_us(store, kind) &&
+	       kind->entries < 2 * hwts_window_limit(store) &&
 	       hwts_turns_has_room(&kind->turns, due, hwts_window_share(store));
 }
 
