@@ -10,7 +10,7 @@ static int64_t now_ns;
 static void join(struct hwts_turn *turn, const char *name, int64_t due_us, int priority)
 {
 	*turn = (struct hwts_turn){ .due_us = due_us, .priority = (int8_t)priority };
-	REQUIRE(hwts_turns_join(&turns, turn, name, strlen(name), name[0]));
+	REQUIRE(hwts_turns_join(&turns, turn, name, strlen(name)));
 }
 
 static void add(struct hwts_turn *turn, const char *name, int64_t due_us, int priority)
@@ -197,6 +197,8 @@ TEST(rests_of_a_group_are_read_together)
 static const struct hwts_own burst = { .limited = true, .rules = { .burst = 3, .every_ns = HWT_S(60) } };
 static int64_t empty_ns[8];
 
+#define SHARD_OF_A (hwts_bucket("a", 1) % 8)
+
 static void check_empty(struct hwts_turn *turn)
 {
 	CHECK(take() == NULL);
@@ -214,8 +216,8 @@ TEST(a_bucket_that_nobody_knows_is_empty_by_the_rules_that_are_read_later)
 	fresh();
 	turns.empty_ns = empty_ns;
 	join(&old, "a", 0, 0);
-	hwts_turns_taken(&turns, 'a' % 8, true, now_ns);
-	REQUIRE(hwts_turns_set_own(&turns, "a", 1, 'a', &burst));
+	hwts_turns_taken(&turns, SHARD_OF_A, true, now_ns);
+	REQUIRE(hwts_turns_set_own(&turns, "a", 1, &burst));
 	add(&turn, "a", 1, 0);
 	check_empty(&turn);
 }
@@ -226,7 +228,7 @@ TEST(a_group_whose_bucket_fills_does_not_wait_until_it_is_full)
 	struct hwts_turn turn[2];
 
 	fresh();
-	REQUIRE(hwts_turns_set_own(&turns, "a", 1, 'a', &burst));
+	REQUIRE(hwts_turns_set_own(&turns, "a", 1, &burst));
 	add(&turn[0], "a", 0, 0);
 	REQUIRE(take() == &turn[0] && hwts_turns_start(&turns, &turn[0], now_ns));
 	end(&turn[0]);
@@ -249,11 +251,11 @@ TEST(a_bucket_is_empty_if_there_was_no_memory_for_its_level)
 
 	fresh();
 	turns.empty_ns = empty_ns;
-	hwts_turns_taken(&turns, 'a' % 8, false, now_ns);
-	REQUIRE(hwts_turns_set_own(&turns, "a", 1, 'a', &burst));
+	hwts_turns_taken(&turns, SHARD_OF_A, false, now_ns);
+	REQUIRE(hwts_turns_set_own(&turns, "a", 1, &burst));
 	add(&old, "a", 0, 0);
 	REQUIRE(take() == &old && hwts_turns_start(&turns, &old, now_ns));
-	levels = hwts_turns_levels(&turns, 'a' % 8, now_ns, 0, &len);
+	levels = hwts_turns_levels(&turns, SHARD_OF_A, now_ns, 0, &len);
 	fresh();
 	REQUIRE(levels != NULL);
 	/* A group with rules of its own would be there already. */
@@ -272,11 +274,11 @@ TEST(rules_for_which_there_was_no_memory_leave_no_others_behind)
 	static const struct hwts_own paused = { .paused = true };
 
 	fresh();
-	REQUIRE(hwts_turns_set_own(&turns, "a", 1, 'a', &paused));
+	REQUIRE(hwts_turns_set_own(&turns, "a", 1, &paused));
 	atomic_store(&hwts_test_refuses_memory, refuse_memory);
-	CHECK(!hwts_turns_set_own(&turns, "b", 1, 'b', &paused));
+	CHECK(!hwts_turns_set_own(&turns, "b", 1, &paused));
 	atomic_store(&hwts_test_refuses_memory, NULL);
-	REQUIRE(hwts_turns_set_own(&turns, "b", 1, 'b', &paused));
+	REQUIRE(hwts_turns_set_own(&turns, "b", 1, &paused));
 	hwts_turns_settle(&turns, all, NULL);
 	CHECK(!hwts_turns_find(&turns, "a", 1)->own);
 	CHECK(hwts_turns_find(&turns, "b", 1)->own != NULL);
@@ -289,7 +291,7 @@ TEST(a_rate_of_the_kind_for_which_there_is_no_memory_changes_nothing)
 	static const struct hwts_own paused = { .paused = true };
 
 	fresh();
-	REQUIRE(hwts_turns_set_own(&turns, "a", 1, 'a', &paused));
+	REQUIRE(hwts_turns_set_own(&turns, "a", 1, &paused));
 	atomic_store(&hwts_test_refuses_memory, refuse_memory);
 	CHECK(!hwts_turns_set_kind(&turns, true, burst.rules));
 	atomic_store(&hwts_test_refuses_memory, NULL);
@@ -575,8 +577,7 @@ static void change_rules(uint64_t random)
 	model.own[group].rules.running = (uint32_t)(random >> 16 & 3);
 	for (int i = 1; i < GROUPS; i++)
 		if (model.has_own[i])
-			REQUIRE(hwts_turns_set_own(&turns, name_of(i), strlen(name_of(i)), (uint16_t)name_of(i)[0],
-						   &model.own[i]));
+			REQUIRE(hwts_turns_set_own(&turns, name_of(i), strlen(name_of(i)), &model.own[i]));
 	hwts_turns_settle(&turns, all, NULL);
 }
 
@@ -632,7 +633,7 @@ TEST(at_random_it_does_what_a_model_does)
 		model.own[2].rules = (struct hwts_rules){ 0, 1, HWT_S(2) };
 		for (int i = 1; i <= 2; i++) {
 			model.has_own[i] = model.own[i].limited = true;
-			REQUIRE(hwts_turns_set_own(&turns, name_of(i), 1, (uint16_t)name_of(i)[0], &model.own[i]));
+			REQUIRE(hwts_turns_set_own(&turns, name_of(i), 1, &model.own[i]));
 		}
 		for (unsigned step = 0; step < 2000; step++) {
 			uint64_t random = prng_next(&prng);

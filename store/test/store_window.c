@@ -208,7 +208,7 @@ TEST(what_is_due_in_a_shard_that_is_lost_is_dropped)
 	kind = store->kinds;
 	was = kind->shards[0];
 	due = due_at(store, 1, hwts_clock_db_us(store) - LATER_US);
-	REQUIRE(hwts_turns_set_own(&kind->turns, "g", 1, 1, &paused));
+	REQUIRE(hwts_turns_set_own(&kind->turns, "g", 1, &paused));
 	hwts_window_see(store, &due);
 	CHECK_INT(kind->turns.queued, ==, 1);
 	hwts_lose(store, &kind->shards[0]);
@@ -270,6 +270,23 @@ TEST(a_rest_is_read_although_its_shard_is_read_again)
 	CHECK(in_state(store, id, HWTS_IS_DUE));
 	hwts_lock(store);
 	shard->mark_due_us = was_us;
+	close_locked(store);
+}
+
+/* By the bucket of a group its rests are read, and its rules are dropped with those of a shard. */
+TEST(forged_news_do_not_move_a_group_to_another_bucket)
+{
+	hwt_store *store = locked_store();
+	int64_t bucket = hwts_id_of(0, "g", NULL);
+	struct hwts_due due = due_at(store, bucket + 1, hwts_clock_db_us(store) + LATER_US);
+	struct hwts_entry *entry;
+
+	due.shard = hwts_shard_of(&store->kinds->row, due.id);
+	hwts_window_hear(store, &due);
+	entry = hwts_window_find(store, due.id);
+	REQUIRE(entry != NULL);
+	CHECK_INT(entry->turn.group->bucket, ==, bucket);
+	hwts_window_erase(entry);
 	close_locked(store);
 }
 

@@ -79,7 +79,7 @@ static bool apply_groups(struct hwts_kind *kind, struct hwts_ruling *ruling)
 	for (size_t i = 0; i < ruling->group_count && ok; i++) {
 		const struct hwts_ruled_group *group = &ruling->groups[i];
 
-		ok = hwts_turns_set_own(&kind->turns, group->name, group->len, group->bucket, &group->is);
+		ok = hwts_turns_set_own(&kind->turns, group->name, group->len, &group->is);
 	}
 	if (ok)
 		hwts_turns_settle(&kind->turns, hwts_ruling_has, ruling);

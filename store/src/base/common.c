@@ -253,6 +253,13 @@ uint32_t hwts_hash(const char *bytes, size_t len)
 	return h;
 }
 
+uint32_t hwts_bucket(const char *name, size_t len)
+{
+	uint32_t h = hwts_hash(name, len);
+
+	return (h ^ h >> 10 ^ h >> 20) & (HWTS_BUCKETS - 1);
+}
+
 uint64_t hwts_random(void)
 {
 	static _Thread_local uint64_t state;

@@ -35,6 +35,8 @@
 #define HWTS_KEY_MAX 255    /* bytes of a key, and of a group */
 #define HWTS_MEMBER_MAX 127 /* bytes of a process's name */
 #define HWTS_ERROR_MAX 255  /* bytes of a timeout's error */
+#define HWTS_BUCKET_BITS 10
+#define HWTS_BUCKETS (1 << HWTS_BUCKET_BITS)
 #define HWTS_PRIORITY_MAX 100
 #define HWTS_SHARDS_MAX 1024
 #define HWTS_NEVER INT64_MAX /* a time that does not come */
@@ -103,7 +105,8 @@ static inline int64_t hwts_up_to_us(int64_t ns)
 
 uint64_t hwts_random(void); /* for names, jitter, where to begin: not for secrets */
 uint64_t hwts_mix(uint64_t value);
-uint32_t hwts_hash(const char *bytes, size_t len); /* FNV-1a */
+uint32_t hwts_hash(const char *bytes, size_t len);  /* FNV-1a */
+uint32_t hwts_bucket(const char *name, size_t len); /* of a group, or of a key without one */
 
 /* Copies text into a field, cut at a whole character of UTF-8, always with a final 0. */
 void hwts_cut(char *field, size_t size, const char *text, size_t len);

@@ -52,11 +52,10 @@ static bool was_not_read(void *ctx, uint32_t shard)
 	return false;
 }
 
-bool hwts_turns_set_own(struct hwts_turns *turns, const char *name, size_t len, uint16_t bucket,
-			const struct hwts_own *is)
+bool hwts_turns_set_own(struct hwts_turns *turns, const char *name, size_t len, const struct hwts_own *is)
 {
 	struct hwts_own *own = hwts_alloc(sizeof(*own)), *was;
-	struct hwts_turn_group *group = own ? hwts_turns_group(turns, name, len, bucket) : NULL;
+	struct hwts_turn_group *group = own ? hwts_turns_group(turns, name, len) : NULL;
 
 	if (!group || (is->rules.every_ns > 0 && !hwts_turns_rate(group))) { /* they are read once more */
 		free(own);
@@ -166,7 +165,7 @@ void hwts_turns_read_levels(struct hwts_turns *turns, const void *bytes, size_t 
 		ns = now_ns + HWTS_MIN(us - now_us, HWTS_LONGEST_PERIOD_US) * 1000;
 		if (name == 0)
 			hwts_turns_taken(turns, bucket % turns->shards, true, ns);
-		else if (us > now_us && !hwts_turns_level(turns, (const char *)at + LEVEL, name, bucket, ns, now_ns))
+		else if (us > now_us && !hwts_turns_level(turns, (const char *)at + LEVEL, name, ns, now_ns))
 			hwts_turns_taken(turns, bucket % turns->shards, true, now_ns); /* nobody knows it any more */
 	}
 }

@@ -217,7 +217,7 @@ bool hwts_turns_rate(struct hwts_turn_group *group)
 	return group->rate != NULL;
 }
 
-static struct hwts_turn_group *make(struct hwts_turns *turns, const char *name, size_t len, uint16_t bucket)
+static struct hwts_turn_group *make(struct hwts_turns *turns, const char *name, size_t len)
 {
 	struct hwts_turn_group *group, **chain;
 
@@ -229,7 +229,7 @@ static struct hwts_turn_group *make(struct hwts_turns *turns, const char *name, 
 		return NULL;
 	}
 	group->len = (uint8_t)len;
-	group->bucket = bucket & 1023u;
+	group->bucket = hwts_bucket(name, len) & 1023u;
 	memcpy(hwts_turn_name(group), name, len);
 	chain = chain_of(turns, name, len);
 	group->chain = *chain;
@@ -238,17 +238,16 @@ static struct hwts_turn_group *make(struct hwts_turns *turns, const char *name, 
 	return group;
 }
 
-struct hwts_turn_group *hwts_turns_group(struct hwts_turns *turns, const char *name, size_t len, uint16_t bucket)
+struct hwts_turn_group *hwts_turns_group(struct hwts_turns *turns, const char *name, size_t len)
 {
 	struct hwts_turn_group *group = hwts_turns_find(turns, name, len);
 
-	return group ? group : make(turns, name, len, bucket);
+	return group ? group : make(turns, name, len);
 }
 
-bool hwts_turns_join(struct hwts_turns *turns, struct hwts_turn *turn, const char *name, size_t len, int64_t id)
+bool hwts_turns_join(struct hwts_turns *turns, struct hwts_turn *turn, const char *name, size_t len)
 {
-	struct hwts_turn_group *group = len > 0 ? hwts_turns_group(turns, name, len, (uint16_t)(id & 1023))
-						: &turns->none;
+	struct hwts_turn_group *group = len > 0 ? hwts_turns_group(turns, name, len) : &turns->none;
 
 	if (!group)
 		return false;
@@ -352,10 +351,9 @@ void hwts_turns_done(struct hwts_turns *turns, struct hwts_turn *turn)
 	hwts_turns_place(turns, group);
 }
 
-bool hwts_turns_level(struct hwts_turns *turns, const char *name, size_t len, uint16_t bucket, int64_t full_ns,
-		      int64_t now_ns)
+bool hwts_turns_level(struct hwts_turns *turns, const char *name, size_t len, int64_t full_ns, int64_t now_ns)
 {
-	struct hwts_turn_group *group = hwts_turns_group(turns, name, len, bucket);
+	struct hwts_turn_group *group = hwts_turns_group(turns, name, len);
 
 	if (!group || !hwts_turns_rate(group))
 		return false;

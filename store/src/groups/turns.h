@@ -108,7 +108,7 @@ struct hwts_turn_group {
 	uint32_t turns, running; /* its turns; T1 */
 	uint32_t round;          /* of its last timeout that was queued for a thread */
 	uint16_t reserved;       /* T2 */
-	uint16_t bucket : 10;
+	uint16_t bucket : 10; /* by its name, whatever ids are told with it */
 	uint16_t where : 2, rests : 1; /* rests: it has one */
 	uint8_t len;
 	char start[7]; /* of the name, which goes on behind the structure */
@@ -160,7 +160,7 @@ struct hwts_turns {
 void hwts_turns_clear(struct hwts_turns *turns); /* all of it, rules too; not empty_ns */
 
 /* A timeout comes into the window: false, no memory.  len 0: it has no group. */
-bool hwts_turns_join(struct hwts_turns *turns, struct hwts_turn *turn, const char *name, size_t len, int64_t id);
+bool hwts_turns_join(struct hwts_turns *turns, struct hwts_turn *turn, const char *name, size_t len);
 void hwts_turns_leave(struct hwts_turns *turns, struct hwts_turn *turn, int64_t now_ns); /* it is not queued */
 
 void hwts_turns_add(struct hwts_turns *turns, struct hwts_turn *turn); /* it is due */
@@ -231,7 +231,7 @@ static inline struct hwts_rest *hwts_rest_of(struct hwts_turn *turn)
 /* Of use to its other files. */
 struct hwts_turn_group *hwts_turns_find(const struct hwts_turns *turns, const char *name, size_t len);
 /* Or made; NULL: no memory. */
-struct hwts_turn_group *hwts_turns_group(struct hwts_turns *turns, const char *name, size_t len, uint16_t bucket);
+struct hwts_turn_group *hwts_turns_group(struct hwts_turns *turns, const char *name, size_t len);
 bool hwts_turns_rate(struct hwts_turn_group *group); /* it has one; false: no memory */
 bool hwts_turns_is_paused(const struct hwts_turns *turns, const struct hwts_turn_group *group);
 struct hwts_rules hwts_turns_rules(const struct hwts_turns *turns, const struct hwts_turn_group *group);
@@ -244,7 +244,7 @@ void hwts_turns_place(struct hwts_turns *turns, struct hwts_turn_group *group); 
 /* False: no memory, and nothing has changed. */
 bool hwts_turns_set_kind(struct hwts_turns *turns, bool paused, struct hwts_rules each);
 /* Of the shards for which read says true all own rules follow by set_own; settle drops the others. */
-bool hwts_turns_set_own(struct hwts_turns *turns, const char *name, size_t len, uint16_t bucket,
+bool hwts_turns_set_own(struct hwts_turns *turns, const char *name, size_t len,
 			const struct hwts_own *is); /* false: no memory */
 void hwts_turns_settle(struct hwts_turns *turns, bool (*read)(void *ctx, uint32_t shard), void *ctx);
 
@@ -257,7 +257,7 @@ void hwts_turns_taken(struct hwts_turns *turns, uint32_t shard, bool empty, int6
  */
 char *hwts_turns_levels(const struct hwts_turns *turns, uint32_t shard, int64_t now_ns, int64_t now_us, size_t *len);
 void hwts_turns_read_levels(struct hwts_turns *turns, const void *bytes, size_t len, int64_t now_ns, int64_t now_us);
-bool hwts_turns_level(struct hwts_turns *turns, const char *name, size_t len, uint16_t bucket, int64_t full_ns,
+bool hwts_turns_level(struct hwts_turns *turns, const char *name, size_t len, int64_t full_ns,
 		      int64_t now_ns); /* in turns.c; false: no memory */
 
 #endif

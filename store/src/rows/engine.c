@@ -2,18 +2,12 @@
 /* What the engines share; engine.h. */
 #include "rows/engine.h"
 
-static uint32_t folded(const char *text)
-{
-	uint32_t h = hwts_hash(text, strlen(text));
-
-	return h ^ h >> 10 ^ h >> 20;
-}
-
 int64_t hwts_id_of(int64_t number, const char *group, const char *key)
 {
-	uint32_t bucket = group ? folded(group) : key ? folded(key) : (uint32_t)number;
+	const char *name = group ? group : key;
+	uint32_t bucket = name ? hwts_bucket(name, strlen(name)) : (uint32_t)number & (HWTS_BUCKETS - 1);
 
-	return number << HWTS_BUCKET_BITS | (bucket & (HWTS_BUCKETS - 1));
+	return number << HWTS_BUCKET_BITS | bucket;
 }
 
 int hwts_check_version(const struct hwts_db *db, int version)

@@ -34,8 +34,6 @@
 
 #define HWTS_VERSION 2 /* of the tables */
 #define HWTS_MODE_OPEN (-1)
-#define HWTS_BUCKET_BITS 10
-#define HWTS_BUCKETS (1 << HWTS_BUCKET_BITS)
 /* An id has 53 bits, which a double holds, too.  The upper half of the numbers is for SQL functions. */
 #define HWTS_NUMBERS_END (INT64_C(1) << 42)
 

@@ -103,7 +103,6 @@ struct hwts_ruled {
 };
 struct hwts_ruled_group {
 	struct hwts_own is;
-	uint16_t bucket;
 	uint8_t len;
 	char name[HWTS_KEY_MAX];
 };

@@ -55,8 +55,7 @@ static int read_group(void *ctx, const struct hwts_value *row)
 	if (!hwts_grow(&ruling->groups, &ruling->group_room, ruling->group_count + 1, sizeof(*group)))
 		return ENOMEM;
 	group = &ruling->groups[ruling->group_count++];
-	*group = (struct hwts_ruled_group){ .len = (uint8_t)HWTS_MIN(row[0].len, (size_t)HWTS_KEY_MAX),
-					    .bucket = (uint16_t)(row[1].number & (HWTS_BUCKETS - 1)) };
+	*group = (struct hwts_ruled_group){ .len = (uint8_t)HWTS_MIN(row[0].len, (size_t)HWTS_KEY_MAX) };
 	memcpy(group->name, row[0].bytes, group->len);
 	group->is = (struct hwts_own){ .paused = row[2].number != 0,
 				       .limited = row[3].number != 0,

@@ -90,7 +90,7 @@ struct hwts_entry *hwts_window_insert(hwt_store *store, struct hwts_kind *kind, 
 	struct hwts_turn turn = { .due_us = due->due_us };
 	struct hwts_entry *entry, **head;
 
-	if (!make_free(window) || !hwts_turns_join(&kind->turns, &turn, due->group, due->group_len, due->id))
+	if (!make_free(window) || !hwts_turns_join(&kind->turns, &turn, due->group, due->group_len))
 		return NULL;
 	/* Without memory the chains get longer, which is no failure. */
 	if (window->count >= window->bucket_count)
