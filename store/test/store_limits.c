@@ -178,6 +178,8 @@ TEST(what_is_put_and_due_now_starts_without_a_reading)
 	atomic_store(&hwts_test_window, 20 * SHARE);
 	atomic_store(&refills, 0);
 	store = start_with(1, false);
+	CHECK(wait_held(store, 8));
+	WAIT_READ(store);
 	atomic_store(&hwts_test_at, count_refills);
 	for (int i = 0; i < 5 * SHARE; i++)
 		(void)put_spec(store, &spec);
