@@ -302,6 +302,32 @@ TEST(a_rate_of_the_kind_for_which_there_is_no_memory_changes_nothing)
 	fresh();
 }
 
+static unsigned granted; /* how often there is memory */
+
+static bool refuse_later(void)
+{
+	return granted == 0 || granted-- == 0;
+}
+
+/* The rules, chains and the group have some, and its rate has none. */
+TEST(a_group_goes_again_for_whose_rate_there_was_no_memory)
+{
+	fresh();
+	granted = 3;
+	atomic_store(&hwts_test_refuses_memory, refuse_later);
+	CHECK(!hwts_turns_set_own(&turns, "a", 1, &burst));
+	CHECK_INT(turns.count, ==, 1);
+	CHECK(take() == NULL);
+	CHECK_INT(turns.count, ==, 0);
+	granted = 2;
+	CHECK(!hwts_turns_level(&turns, "a", 1, now_ns + HWT_S(60), now_ns));
+	CHECK_INT(turns.count, ==, 1);
+	CHECK(take() == NULL);
+	CHECK_INT(turns.count, ==, 0);
+	atomic_store(&hwts_test_refuses_memory, NULL);
+	fresh();
+}
+
 TEST(what_is_equal_goes_in_the_order_in_which_it_came)
 {
 	static struct hwts_turn turn[100];

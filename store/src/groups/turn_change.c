@@ -58,6 +58,8 @@ bool hwts_turns_set_own(struct hwts_turns *turns, const char *name, size_t len, 
 	struct hwts_turn_group *group = own ? hwts_turns_group(turns, name, len) : NULL;
 
 	if (!group || (is->rules.every_ns > 0 && !hwts_turns_rate(group))) { /* they are read once more */
+		if (group)
+			hwts_turns_place(turns, group); /* it may have been made here */
 		free(own);
 		hwts_turns_settle(turns, was_not_read, NULL);
 		return false;

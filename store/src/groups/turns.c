@@ -355,7 +355,9 @@ bool hwts_turns_level(struct hwts_turns *turns, const char *name, size_t len, in
 {
 	struct hwts_turn_group *group = hwts_turns_group(turns, name, len);
 
-	if (!group || !hwts_turns_rate(group))
+	if (group && !hwts_turns_rate(group))
+		hwts_turns_place(turns, group); /* it may have been made here */
+	if (!group || !group->rate)
 		return false;
 	group->rate->full_ns = HWTS_MAX(group->rate->full_ns, full_ns);
 	if (group->turns == 0 && group->where == OUT)
