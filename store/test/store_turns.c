@@ -302,6 +302,29 @@ TEST(a_rate_of_the_kind_for_which_there_is_no_memory_changes_nothing)
 	fresh();
 }
 
+/* Of three tokens that are reserved, a burst of one and a century each. */
+TEST(a_level_holds_no_more_tokens_than_the_burst)
+{
+	static const struct hwts_own slow = { .limited = true,
+					      .rules = { .burst = 1, .every_ns = HWTS_LONGEST_PERIOD_US * 1000 } };
+	struct hwts_turn turn[3];
+	size_t len;
+	char *levels;
+
+	fresh();
+	REQUIRE(hwts_turns_set_own(&turns, "a", 1, &burst));
+	for (int i = 0; i < 3; i++) {
+		add(&turn[i], "a", i, 0);
+		CHECK(take() == &turn[i]);
+	}
+	REQUIRE(hwts_turns_set_own(&turns, "a", 1, &slow));
+	levels = hwts_turns_levels(&turns, SHARD_OF_A, now_ns, 0, &len);
+	REQUIRE(levels != NULL && len > 8);
+	CHECK_INT((int64_t)hwts_get_bytes(levels, 8), ==, HWTS_LONGEST_PERIOD_US + 1);
+	free(levels);
+	fresh();
+}
+
 static unsigned granted; /* how often there is memory */
 
 static bool refuse_later(void)

@@ -121,8 +121,9 @@ static char *put_level(char *to, int64_t us, uint16_t bucket, const char *name, 
 static char *put_group(const struct hwts_turns *turns, const struct hwts_turn_group *group, char *to, int64_t now_ns,
 		       int64_t now_us)
 {
+	struct hwts_rules rules = hwts_turns_rules(turns, group); /* the burst may have been larger */
 	int64_t left_ns = HWTS_MAX(group->rate->full_ns - now_ns, 0) +
-			  group->reserved * hwts_turns_rules(turns, group).every_ns;
+			  HWTS_MIN((uint32_t)group->reserved, rules.burst) * rules.every_ns;
 
 	return put_level(to, now_us + left_ns / 1000 + 1, group->bucket, hwts_turn_name(group), group->len);
 }
