@@ -116,6 +116,24 @@ TEST(what_a_rest_has_goes_before_what_it_precedes)
 	fresh();
 }
 
+/* Its rest was due, and is not any more. */
+TEST(a_group_goes_on_when_the_clock_is_put_back)
+{
+	struct hwts_turn turn[4];
+
+	fresh();
+	hwts_turns_at(&turns, 20);
+	for (int i = 0; i < 4; i++)
+		add(&turn[i], "a", 10 + i, 0);
+	CHECK(!keeps("a", 1, 20));
+	CHECK(take() == NULL);
+	hwts_turns_at(&turns, 5);
+	CHECK(!keeps("a", 1, 15));
+	CHECK_INT(hwts_turns_rest_us(&turns), ==, 15);
+	CHECK(take() == &turn[0]);
+	fresh();
+}
+
 TEST(what_is_told_and_due_soon_has_room_beyond_the_share)
 {
 	struct hwts_turn turn[2 * SHARE];

@@ -138,6 +138,8 @@ bool hwts_turns_keeps(struct hwts_turns *turns, const struct hwts_due *due, size
 	if (is_before(place_of(due), rest->from)) {
 		rest->from = place_of(due);
 		queue(turns, rest);
+		if (rest->queue == &turns->later) /* the clock was put back: its group may have waited */
+			hwts_turns_place(turns, rest->turn.group);
 	}
 	return false;
 }
