@@ -273,6 +273,35 @@ TEST(a_rest_is_read_although_its_shard_is_read_again)
 	close_locked(store);
 }
 
+/* The mark stands still, and the rest of the group is being read. */
+TEST(what_is_due_now_and_has_no_room_goes_to_the_rest_beyond_the_mark_too)
+{
+	hwt_store *store = locked_store();
+	struct hwts_turns *turns = &store->kinds->turns;
+	struct hwts_shard *shard = &store->kinds->shards[0];
+	struct hwts_due first = due_at(store, 1, hwts_clock_db_us(store) - LATER_US), due = first;
+	int64_t was_us = shard->mark_due_us;
+	struct hwts_turn turn;
+	struct hwts_rest *rest;
+
+	hwts_turns_at(turns, hwts_clock_db_us(store));
+	shard->mark_due_us = first.due_us;
+	REQUIRE(hwts_turns_join(turns, &turn, "g", 1));
+	CHECK(!hwts_turns_keeps(turns, &first, 0));
+	rest = hwts_turns_wanted(turns, hwts_window_share(store));
+	REQUIRE(rest != NULL);
+	hwts_rest_ask(rest);
+	due.id = 2;
+	due.due_us += LATER_US - 1;
+	hwts_window_see(store, &due);
+	hwts_rest_read(turns, rest, (struct hwts_place){ .due_us = HWTS_NEVER });
+	CHECK(hwts_turns_rests(turns, &due));
+	hwts_turns_drop_rests(turns, shard->id);
+	hwts_turns_leave(turns, &turn, hwt_now());
+	shard->mark_due_us = was_us;
+	close_locked(store);
+}
+
 /* By the bucket of a group its rests are read, and its rules are dropped with those of a shard. */
 TEST(forged_news_do_not_move_a_group_to_another_bucket)
 {

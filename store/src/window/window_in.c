@@ -29,14 +29,16 @@ int64_t hwts_window_soon_us(const hwt_store *store, const struct hwts_kind *kind
 	return HWTS_MIN(store->config.lease_ns / 3000, kind->row.horizon_us);
 }
 
-/* A look that is behind comes too late for what is due before the next one.  None was there: rules are not known. */
-static bool passes_look(const hwt_store *store, struct hwts_kind *kind, const struct hwts_shard *shard,
+/*
+ * What is due before the next look does not wait for one that is behind; but it does as long as no look has read the
+ * shard, for its rules may be unknown.
+ */
+static bool passes_look(const hwt_store *store, const struct hwts_kind *kind, const struct hwts_shard *shard,
 			const struct hwts_due *due)
 {
 	return shard->mark_due_us != INT64_MIN && shard->unruled != HWTS_NEW &&
 	       due->due_us < kind->turns.now_us + hwts_window_soon_us(store, kind) &&
-	       kind->entries < 2 * hwts_window_limit(store) &&
-	       hwts_turns_has_room(&kind->turns, due, hwts_window_share(store));
+	       kind->entries < 2 * hwts_window_limit(store);
 }
 
 /* False: no memory, and the look-ahead is to find it again. */
@@ -59,7 +61,8 @@ static bool add(hwt_store *store, struct hwts_kind *kind, const struct hwts_due 
 
 static bool takes(hwt_store *store, struct hwts_kind *kind, const struct hwts_shard *shard, const struct hwts_due *due)
 {
-	return hwts_window_is_for_a_look(shard, due) ? passes_look(store, kind, shard, due) : keeps(store, kind, due);
+	return (!hwts_window_is_for_a_look(shard, due) || passes_look(store, kind, shard, due)) &&
+	       keeps(store, kind, due);
 }
 
 void hwts_window_see(hwt_store *store, const struct hwts_due *due)
