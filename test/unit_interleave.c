@@ -300,7 +300,7 @@ static void submit_stranger(void)
 
 static void submit_extended_stranger(void)
 {
-	struct hwt_extension extension = { STRANGER, NULL, 0 };
+	struct hwt_extension extension = { .arg = STRANGER };
 
 	CHECK_INT(hwt_lane_submit_extended(lane_at(&timer->lanes, 0), count_stranger, &extension, 0, START + 7 * TICK,
 					   &stale),

@@ -94,7 +94,7 @@ TEST(a_stop_gives_back_what_waits_in_any_state)
 /* The deadline is between two ticks, and the thread comes to it after it and before its tick. */
 TEST(a_periodic_one_that_was_moved_between_two_ticks_merges_nothing)
 {
-	struct hwt_extension extension = { NULL, NULL, 0 };
+	struct hwt_extension extension = { .missed = 0 };
 	hwt_stats stats = { .size = sizeof(stats) };
 	hwt_timeout timeout;
 

@@ -52,8 +52,8 @@ TEST(an_open_makes_good_what_is_not_as_it_should_be)
 		/* the format of query */
 		"drop function %s_cancel(bigint)",
 		"create or replace function %s_cancel(id bigint) returns text language sql as 'select ''old'''",
-		"create or replace function %s_cancel(id bigint) returns text language plpgsql security definer"
-		" set search_path = pg_catalog, pg_temp as 'begin return id; end'", /* only the text is another */
+		("create or replace function %s_cancel(id bigint) returns text language plpgsql security definer"
+		 " set search_path = pg_catalog, pg_temp as 'begin return id; end'"), /* only the text is another */
 		"alter function %s_cancel(bigint) security invoker",
 		"alter function %s_cancel(bigint) set search_path = public",
 		"alter function %s_cancel(bigint) reset all",

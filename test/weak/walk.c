@@ -47,7 +47,7 @@ int main(void)
 
 	lane_make(2);
 #ifdef WEAK_EXTENDED
-	struct hwt_extension extension = { &runs[0], NULL, 0 };
+	struct hwt_extension extension = { .arg = &runs[0] };
 
 	(void)hwt_lane_submit_extended(&lane, first, &extension, 0, LANE_TICK_NS, NULL);
 #else
