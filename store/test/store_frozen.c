@@ -128,6 +128,27 @@ TEST(what_a_frozen_exchange_keeps_locked_runs)
 	CHECK(wait_gone(store, id));
 	PQfinish(stores);
 }
+
+/* Of a process whose shards are taken: it stands still as it ends its runs, the last of which would be filed again. */
+TEST(runs_whose_frozen_end_keeps_them_locked_are_inherited)
+{
+	NEEDS_POSTGRES();
+	CLOSING hwt_store *store = FRESH(.lease_ns = HWT_S(1));
+	PGconn *stores;
+	int64_t first, last;
+
+	register_kind(store, "a", count_run, NULL, HWT_STORE_AT_LEAST_ONCE);
+	first = put(store, "a", 0);
+	last = put(store, "a", 0);
+	(void)query("update %s_timeout set state = 2, epoch = 0, attempt = case id when %lld then 1 else 4 end",
+		    world.schema, (long long)first);
+	stores = freeze("timeout");
+	CHECK_CALL(hwt_store_start(store), 0);
+	CHECK(wait_gone(store, first));
+	WAIT_FOR(query("select count(*) from %s_timeout where id = %lld and state = 2 and epoch = 0", world.schema,
+		       (long long)last) == 0);
+	PQfinish(stores);
+}
 #endif
 
 STORE_MAIN(child)

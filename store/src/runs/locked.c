@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Rows that are due and stay locked for longer than a lease: perhaps by a process of the store's that stands still as
- * it puts.  The server ends its connection then.  One row at a time is kept in mind, for such a process has locked all
- * that it puts.
+ * it puts, or ends its runs.  The server ends its connection then.  One row at a time is kept in mind, for such a
+ * process has locked all that it puts.
  */
 #include "runs/locked.h"
 #include "store/pool.h"
@@ -11,8 +11,10 @@
 /* It is due, and nothing but a lock keeps it from being begun. */
 static bool is_locked(const struct hwts_want *want)
 {
-	if (want->row || want->failed || want->refused || want->lost || want->stale || want->dead)
+	if (want->row || want->failed || want->refused || want->lost || want->stale)
 		return false;
+	if (want->dead) /* as soon as nobody locks it, it is begun or inherited */
+		return !want->inherited && want->due_us <= want->now_us;
 	/* As a last attempt it waits for a free thread: beginner.c. */
 	return want->locked || (want->due_us <= want->now_us &&
 				(want->last || want->max_attempts == 0 || want->attempt + 1 < want->max_attempts));
