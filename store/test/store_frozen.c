@@ -149,6 +149,29 @@ TEST(runs_whose_frozen_end_keeps_them_locked_are_inherited)
 		       (long long)last) == 0);
 	PQfinish(stores);
 }
+
+TEST(a_row_that_a_user_keeps_locked_hides_none_that_a_frozen_exchange_does)
+{
+	NEEDS_POSTGRES();
+	CLOSING hwt_store *store = FRESH(.lease_ns = HWT_S(1));
+	PGconn *stores, *users;
+	int64_t first, last;
+	char row[64];
+
+	register_kind(store, "a", count_run, NULL, HWT_STORE_AT_LEAST_ONCE);
+	first = put(store, "a", 0);
+	last = put(store, "a", HWT_MS(1));
+	(void)snprintf(row, sizeof(row), "timeout where id = %lld", (long long)first);
+	users = hold("reports", row);
+	(void)snprintf(row, sizeof(row), "timeout where id = %lld", (long long)last);
+	stores = freeze(row);
+	CHECK_CALL(hwt_store_start(store), 0);
+	CHECK(wait_gone(store, last));
+	CHECK(user_sql(users, "rollback"));
+	CHECK(wait_gone(store, first));
+	PQfinish(stores);
+	PQfinish(users);
+}
 #endif
 
 STORE_MAIN(child)

@@ -20,6 +20,14 @@ static bool is_locked(const struct hwts_want *want)
 				(want->last || want->max_attempts == 0 || want->attempt + 1 < want->max_attempts));
 }
 
+/* The next in the order of the ids behind the one that was tried last: each has its turn. */
+static bool is_before(const struct hwts_want *a, const struct hwts_want *b, const struct hwts_locked *locked)
+{
+	const uint64_t from = (uint64_t)locked->tried + 1;
+
+	return (uint64_t)a->id - from < (uint64_t)b->id - from;
+}
+
 void hwts_unblock(hwt_store *store, const struct hwts_want *wants, size_t n, struct hwts_locked *locked)
 {
 	const int64_t most_ns = store->config.lease_ns + HWT_S(1), now_ns = hwt_now();
@@ -29,16 +37,19 @@ void hwts_unblock(hwt_store *store, const struct hwts_want *wants, size_t n, str
 	if (now_ns - locked->since_ns > 2 * most_ns)
 		locked->id = 0;
 	for (size_t i = 0; i < n; i++) {
-		if (is_locked(&wants[i]) && (!found || wants[i].id == locked->id))
+		if (is_locked(&wants[i]) && (!found || wants[i].id == locked->id ||
+					     (found->id != locked->id && is_before(&wants[i], found, locked))))
 			found = &wants[i];
 		else if (wants[i].id == locked->id)
 			locked->id = 0; /* no longer */
 	}
-	if (found && locked->id == 0)
-		*locked = (struct hwts_locked){ found->id, now_ns };
+	if (found && locked->id == 0) {
+		locked->id = found->id;
+		locked->since_ns = now_ns;
+	}
 	if (!found || found->id != locked->id || now_ns - locked->since_ns < most_ns || !conn || conn->broken)
 		return;
-	locked->since_ns = now_ns; /* it is a user's if that does not help */
+	*locked = (struct hwts_locked){ .tried = found->id }; /* if no connection is ended the lock is a user's */
 	if (store->engine->unblock(conn, false, found->id, most_ns) > 0)
 		hwts_warn(store,
 			  "a process that stands still, or is cut off, kept timeout %lld locked: the server has ended "

@@ -7,6 +7,7 @@
 
 struct hwts_locked {
 	int64_t id, since_ns; /* 0: there is none */
+	int64_t tried;        /* the last one for which a connection was to be ended */
 };
 
 /* What became of the rows of a begin; by the beginner. */
