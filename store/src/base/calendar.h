@@ -28,7 +28,10 @@ int hwts_cron_parse(struct hwts_cron *cron, const char *line);
  */
 int64_t hwts_cron_find(const struct hwts_cron *cron, int64_t from_s, int64_t until_s);
 
-/* How many more the line names in the day of one that it names, the last of them, and when the day ends. */
+/*
+ * after_s is a time that the line names: returns how many it names later on that day.  *last_s is the last of these,
+ * *end_s midnight.
+ */
 unsigned hwts_cron_rest(const struct hwts_cron *cron, int64_t after_s, int64_t *last_s, int64_t *end_s);
 
 /*

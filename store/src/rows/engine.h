@@ -194,7 +194,7 @@ struct hwts_want {
 	unsigned max_attempts; /* 0: any */
 	bool last;             /* even if this is its last attempt */
 	bool beyond;           /* its group has more than may run: only if it runs under this epoch */
-	bool begun;            /* as the begin has answered; what the row says comes after that */
+	bool begun;            /* the begin has answered its id; row is set once its data are read */
 	struct hwts_row *row;  /* begun, and read; NULL: not */
 	int64_t due_us;        /* not begun: pending and due then; HWTS_NEVER: there is nothing to begin */
 	int64_t now_us;        /* and the database's clock */
@@ -303,8 +303,8 @@ struct hwts_engine {
 	/* Ends the transaction that HWTS_OPEN left open: commits, or if rc is not 0 rolls back and returns rc. */
 	int (*finish)(struct hwts_conn *conn, int rc);
 	/*
-	 * If it locks rows: ends connections of stores that keep a row locked and have waited for their client, in
-	 * transactions older than that; returns how many.  The row of a timeout, or of a shard and of its owner.
+	 * PostgreSQL: looks for what keeps the row of a timeout, or of a shard and its owner, locked.  Ends connections
+	 * of stores that have waited for their client amid an exchange for longer than age_ns; returns how many.
 	 */
 	int (*unblock)(struct hwts_conn *conn, bool shard, int64_t id, int64_t age_ns);
 

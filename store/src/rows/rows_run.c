@@ -46,7 +46,7 @@ static int by_id(const void *left, const void *right)
 	return (a->id > b->id) - (a->id < b->id);
 }
 
-/* Of one of the groups. */
+/* The want with this id in the group; NULL: there is none. */
 static struct hwts_want *want_of(const struct group *group, int64_t id)
 {
 	struct hwts_want key = { .id = id }, *at = &key,
@@ -133,7 +133,9 @@ struct begin {
 	bool synced, again;
 };
 
-/* Of a row that runs.  Fenced: by now another process may have begun it under a higher epoch. */
+/*
+ * Keeps what a begun row says, if it still runs under the epoch of its want: another process may have begun it since.
+ */
 static int read_begun(void *ctx, const struct hwts_value *row)
 {
 	const struct begin *begin = ctx;

@@ -169,7 +169,7 @@ static void unblock(hwt_store *store, const struct hwts_shard_row *skipped, size
 
 		if (!shard || hwt_now() - shard->locked_ns < most_ns)
 			continue;
-		shard->locked_ns = hwt_now(); /* it is a user's if that does not help */
+		shard->locked_ns = hwt_now(); /* if no connection is ended the lock is a user's */
 		id = shard->id;
 	}
 	hwts_unlock(store);
