@@ -36,7 +36,7 @@ struct hwt_record_slab *hwt_record_slab_make(struct hwt_record_slabs *slabs, con
 	if (records == NULL)
 		return NULL;
 	/* S5.  Pages that the allocator has used before may have other bytes. */
-	hwt_mem_zero(records, SLAB_BYTES);
+	hwt_mem_zero(records, last_end());
 	slab = record_slab_of(records);
 	*slab = (struct hwt_record_slab){ .slabs = slabs };
 	atomic_init(&slab->home, 0);
