@@ -282,7 +282,7 @@ TEST(what_a_take_over_makes_failed_is_told_by_the_process_that_takes)
 }
 
 /* In the call: what a task may do. */
-static int64_t put_inside;
+static _Atomic int64_t put_inside;
 static atomic_bool slow;
 
 static void call_inside(const hwt_store_ended *ended)
