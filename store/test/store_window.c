@@ -281,7 +281,7 @@ TEST(what_is_due_now_and_has_no_room_goes_to_the_rest_beyond_the_mark_too)
 	struct hwts_shard *shard = &store->kinds->shards[0];
 	struct hwts_due first = due_at(store, 1, hwts_clock_db_us(store) - LATER_US), due = first;
 	int64_t was_us = shard->mark_due_us;
-	struct hwts_turn turn;
+	struct hwts_turn turn = { .counted = false };
 	struct hwts_rest *rest;
 
 	hwts_turns_at(turns, hwts_clock_db_us(store));
