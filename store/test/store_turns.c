@@ -727,7 +727,7 @@ TEST(at_random_it_does_what_a_model_does)
 #define ROWS 300
 
 static struct row {
-	struct hwts_turn turn = { .counted = false };
+	struct hwts_turn turn;
 	struct hwts_due due;
 	enum { NONE, RESTS, KEPT, DUE, GONE } state;
 } rows[ROWS];
