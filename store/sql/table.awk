@@ -74,7 +74,7 @@ name == "" { fail("text before the first head") }
 	text[name, engine] = text[name, engine] (text[name, engine] == "" ? "" : " ") $0
 }
 
-function expanded(text,    was, fragment) {
+function expanded(text,    fragment) {
 	while (match(text, /\{[A-Z_]+\}/)) {
 		fragment = substr(text, RSTART + 1, RLENGTH - 2)
 		if (text_of_fragment(fragment) == "")

@@ -98,18 +98,16 @@ coalesce(next_base_us, -1) < 0
 -- The run in progress is neither the last nor replaced.
 last is null and {NOT_REPLACED}
 
---: fragment HELD_LAST
--- The settings of a series that hold last, before its data.
-case when t.next_base_us is null then t.period_us else t.next_period_us end,
+--: fragment KEPT_ROW
+-- What a put that keeps the due time reads of a series: last the settings that hold after a run, without the data.
+t.id, t.state, t.due_us, t.base_us, t.attempt, coalesce(t.next_due_us, 0), coalesce(t.next_base_us, 0),
+  t.last is not null,
+  case when t.next_base_us is null then t.period_us else t.next_period_us end,
   case when t.next_base_us is null then t.schedule else t.next_schedule end,
   case when t.next_base_us is null then t.zone else t.next_zone end,
   coalesce(case when t.next_base_us is null then t.grace_us else t.next_grace_us end, 0),
   coalesce(case when t.next_base_us is null then t.spread_us else t.next_spread_us end, 0),
   case when t.next_base_us is null then t.priority else t.next_priority end
-
---: fragment KEPT_ROW
-t.id, t.state, t.due_us, t.base_us, t.attempt, coalesce(t.next_due_us, 0), coalesce(t.next_base_us, 0),
-  t.last is not null, {HELD_LAST}
 
 --: fragment NEXT_GOES
 next_due_us = null, next_base_us = null, next_period_us = null, next_priority = null, next_schedule = null,
@@ -161,3 +159,14 @@ update set attempt = 0, error = null, state = 1, epoch = 0, shard = -1 - t.shard
   schedule = excluded.schedule, zone = excluded.zone, grace_us = excluded.grace_us,
   spread_us = excluded.spread_us, data = excluded.data@tx
   where t.state = 3
+
+--: fragment KIND_ROWS
+-- Of a kind k in a list: how many have failed (as far as 1001), the oldest that is due, and how many shards have rows.
+(select count(*) from (select 1 from @_timeout t
+  where t.shard >= -1024 * (k.id + 1) and t.shard <= -1 - 1024 * k.id limit 1001) f),
+  (select min(o.us) from (select (select t.due_us from @_timeout t
+  where t.shard = s.id and t.due_us > 0 and t.state = 1 order by t.due_us limit 1) us from @_shard s
+  where s.kind = k.id) o), {HAS_ROWS}, @now
+  from @_kind k
+  where (?2 or k.name = ?1) and (k.removed is null or {HAS_ROWS} > 0)
+  order by k.name

@@ -56,25 +56,11 @@ select k.id * 1024 + i.n, k.id, 0, null
 --: sqlite
 select k.name, coalesce(k.mode, 0), k.shards, k.paused, k.running, k.start_every_us, k.burst,
   (select count(*) from @_member m where instr(m.kinds, ',' || k.id || ',') > 0 and m.until_us {LIVE}),
-  (select count(*) from (select 1 from @_timeout t
-  where t.shard >= -1024 * (k.id + 1) and t.shard <= -1 - 1024 * k.id limit 1001) f),
-  (select min(o.us) from (select (select t.due_us from @_timeout t
-  where t.shard = s.id and t.due_us > 0 and t.state = 1 order by t.due_us limit 1) us from @_shard s
-  where s.kind = k.id) o), {HAS_ROWS}, @now
-  from @_kind k
-  where (?2 or k.name = ?1) and (k.removed is null or {HAS_ROWS} > 0)
-  order by k.name
+  {KIND_ROWS}
 --: postgresql
 select k.name, coalesce(k.mode, 0), k.shards, k.paused, k.running, k.start_every_us, k.burst,
   (select count(*) from @_member m where k.id = any(m.kinds) and m.until_us {LIVE}),
-  (select count(*) from (select 1 from @_timeout t
-  where t.shard >= -1024 * (k.id + 1) and t.shard <= -1 - 1024 * k.id limit 1001) f),
-  (select min(o.us) from (select (select t.due_us from @_timeout t
-  where t.shard = s.id and t.due_us > 0 and t.state = 1 order by t.due_us limit 1) us from @_shard s
-  where s.kind = k.id) o), {HAS_ROWS}, @now
-  from @_kind k
-  where (?2 or k.name = ?1) and (k.removed is null or {HAS_ROWS} > 0)
-  order by k.name
+  {KIND_ROWS}
 
 --: KIND_REMOVE remove (name text)
 -- Removes a kind that has no rows, and that no living process runs.

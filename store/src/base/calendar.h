@@ -74,4 +74,12 @@ int hwts_calendar_merge(const char *schedule, const char *zone, int64_t base_us,
 /* zone NULL: UTC.  As hwt_store_next_time, with the thread's text. */
 int hwts_calendar_next(const char *schedule, const char *zone, int64_t after_us, int64_t *due_us);
 
+/* A random moment within the spread, and before the next time of the grid. */
+static inline int64_t hwts_spread(int64_t spread_us, int64_t room_us)
+{
+	int64_t within_us = HWTS_MIN(spread_us, room_us);
+
+	return within_us > 0 ? (int64_t)(hwts_random() % (uint64_t)within_us) : 0;
+}
+
 #endif

@@ -75,7 +75,7 @@ static int check_spec(const hwt_store_spec *spec)
 		return hwts_fail(EINVAL, "len is %zu and data is NULL", spec->len);
 	if (spec->flags & ~(HWT_STORE_ABSOLUTE | CHANGES))
 		return hwts_fail(EINVAL, "flags has unknown bits: %#x", spec->flags);
-	if (spec->flags & CHANGES && !spec->key)
+	if (changes && !spec->key)
 		return hwts_fail(EINVAL, "HWT_STORE_REPLACE, HWT_STORE_REVIVE and HWT_STORE_KEEP_DUE need a key");
 	if (changes & (changes - 1))
 		return hwts_fail(EINVAL,
@@ -208,7 +208,7 @@ static void find_changed(hwt_store *store, struct hwts_put *puts, size_t n)
 
 	hwts_cut(text, sizeof(text), hwts_fail_text(), strlen(hwts_fail_text()));
 	for (size_t i = 0; i < n; i++) {
-		if (!puts[i].replace && !puts[i].revive && !puts[i].keep_due)
+		if (!hwts_changes(&puts[i]))
 			continue;
 		if (!conn && rc == 0)
 			rc = hwts_pool_get(store, &conn);

@@ -47,7 +47,7 @@ static int change_on(hwt_store *store, struct hwts_conn *conn, struct hwts_rules
 
 	change->kind = kind->id;
 	change->shards = shards;
-	change->bucket = change->group ? (int32_t)hwts_id_of(0, change->group, NULL) : 0;
+	change->bucket = change->group ? (int32_t)hwts_bucket(change->group, strlen(change->group)) : 0;
 	for (uint32_t i = 0; i < kind->shards; i++)
 		if (!change->group || i == (uint32_t)change->bucket % kind->shards)
 			shards[change->n++] = (int64_t)kind->id * HWTS_SHARDS_MAX + i;

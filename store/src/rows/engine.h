@@ -124,6 +124,12 @@ struct hwts_put {
 	int32_t shard;
 };
 
+/* It may change the row that has its key. */
+static inline bool hwts_changes(const struct hwts_put *put)
+{
+	return put->replace || put->revive || put->keep_due;
+}
+
 /* How a run ends. */
 enum hwts_how {
 	HWTS_DONE,  /* the row goes */

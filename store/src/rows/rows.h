@@ -123,6 +123,8 @@ int hwts_rows_rules(struct hwts_conn *conn, struct hwts_ruling *ruling);
 int hwts_rows_runs(struct hwts_conn *conn, struct hwts_ruling *ruling); /* of those that count */
 bool hwts_ruling_has(void *ruling, uint32_t shard);                     /* the shard of this number is one of them */
 void hwts_ruling_free(struct hwts_ruling *ruling);
+/* All groups of a kind with rules of their own, by name; the caller frees the infos. */
+int hwts_rows_groups(struct hwts_conn *conn, int32_t kind, hwt_store_group_info **infos, size_t *count);
 
 /* Changes the rules of a group, or (NULL) of its kind, and raises the number of rules in its shards. */
 struct hwts_rules_change {
@@ -135,12 +137,11 @@ struct hwts_rules_change {
 	int32_t running, burst; /* running -1: the group has no limits of its own */
 	int64_t every_us;
 };
-/* All groups of a kind with rules of their own, by name; the caller frees the infos. */
-int hwts_rows_groups(struct hwts_conn *conn, int32_t kind, hwt_store_group_info **infos, size_t *count);
 int hwts_rows_rules_change(struct hwts_conn *conn, const struct hwts_rules_change *change);
 
 /* In rows_look.c. */
-struct hwts_due hwts_due_of(const struct hwts_value *row);
+/* Appends what a row of a look says; NULL: no memory. */
+const struct hwts_due *hwts_due_add(const struct hwts_value *row, struct hwts_due **dues, size_t *count, size_t *room);
 
 /* None of the states if somebody has edited it. */
 static inline hwt_store_state hwts_state_of(const struct hwts_value *value)
@@ -198,6 +199,8 @@ int hwts_rows_clock(struct hwts_conn *conn, unsigned flags, int64_t *now_us);
 int hwts_rows_draw(struct hwts_conn *conn, int64_t count, bool hasty, int64_t *first); /* numbers of ids */
 /* Sends rows, which are accepted or refused, and tells of them in the same exchange if that is asked for. */
 int hwts_rows_send(struct hwts_conn *conn, struct hwts_put *puts, size_t n, unsigned flags, bool tells);
+/* ctx, a struct hwts_put: a statement of its own has put or changed its row, and returns that. */
+hwts_each hwts_accepted;
 /* Tells of rows that were sent before; too: also this process.  Lost on PostgreSQL: the look-ahead finds them. */
 int hwts_rows_tell(struct hwts_conn *conn, const struct hwts_put *puts, size_t n, unsigned flags, bool too);
 

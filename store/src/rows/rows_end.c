@@ -107,7 +107,7 @@ static int kept(void *ctx, const struct hwts_value *value)
 	return replaced(ctx, value);
 }
 
-#define ENDING 4 /* steps */
+#define ENDING (HWTS_CLOSING - 1) /* steps: without CLOSE */
 
 /* One of them finds the row, if it still belongs to this run and is not changed in between.  Returns their number. */
 static size_t write_marked(struct hwts_step *steps, struct hwts_row *row)
@@ -272,7 +272,7 @@ int hwts_rows_end(struct hwts_conn *conn, struct hwts_row *rows)
 /* In the transaction of its task, which it ends: ESTALE if the row was no longer this run's. */
 int hwts_rows_close_run(struct hwts_conn *conn, struct hwts_row *row)
 {
-	struct hwts_step steps[1 + ENDING] = { HWTS_DO(CLOSE, HWTS_NUMBER(row->id), HWTS_NUMBER(row->epoch)) };
+	struct hwts_step steps[HWTS_CLOSING] = { HWTS_DO(CLOSE, HWTS_NUMBER(row->id), HWTS_NUMBER(row->epoch)) };
 	int rc;
 
 	row->replaced = row->cancelled = row->kept = false;

@@ -78,7 +78,7 @@ static int next_of(const struct hwts_put *put, int64_t after_us, int64_t *us)
 static int next_time(const struct kept *kept, int64_t *due_us, int64_t *base_us)
 {
 	const struct hwts_put *put = kept->put;
-	int64_t late_us = HWTS_MAX(kept->now_us - kept->base_us, 0), then_us, room_us;
+	int64_t late_us = HWTS_MAX(kept->now_us - kept->base_us, 0), then_us;
 	int rc = 0;
 
 	if (kept->same_line && !put->schedule)
@@ -89,23 +89,9 @@ static int next_time(const struct kept *kept, int64_t *due_us, int64_t *base_us)
 	if (rc != 0 || put->spread_us == 0)
 		return rc;
 	rc = next_of(put, *base_us, &then_us);
-	room_us = HWTS_MIN(put->spread_us, then_us - *base_us);
-	if (rc == 0 && room_us > 0)
-		*due_us += (int64_t)(hwts_random() % (uint64_t)room_us);
+	if (rc == 0)
+		*due_us += hwts_spread(put->spread_us, then_us - *base_us);
 	return rc;
-}
-
-static int wrote(void *ctx, const struct hwts_value *row)
-{
-	struct kept *kept = ctx;
-
-	kept->put->rc = 0;
-	kept->put->again = false;
-	kept->put->id = row[0].number;
-	kept->put->due_us = row[1].number;
-	kept->put->runs = row[3].number == HWT_STORE_RUNNING;
-	kept->put->shard = (int32_t)row[2].number;
-	return 0;
 }
 
 static int change(struct hwts_conn *conn, struct kept *kept)
@@ -116,7 +102,7 @@ static int change(struct hwts_conn *conn, struct kept *kept)
 	bool was_put = kept->next_base_us != 0, replaces = kept->next_base_us > 0;
 	int64_t due_us = was_put ? kept->next_due_us : kept->due_us,
 		base_us = was_put ? HWTS_MAX(kept->next_base_us, -1 - kept->next_base_us) : kept->base_us;
-	struct hwts_step step = { .sql = waits ? HWTS_SQL_KEEP_NEXT : HWTS_SQL_KEEP_NOW, .each = wrote, .ctx = kept };
+	struct hwts_step step;
 	int rc = 0;
 
 	if (!kept->same_line || kept->state == HWT_STORE_FAILED || (waits && !was_put))
@@ -124,13 +110,16 @@ static int change(struct hwts_conn *conn, struct kept *kept)
 	if (rc != 0)
 		return rc;
 	kept->put->stays = waits;
-	memcpy(step.args,
-	       (struct hwts_value[]){
-		   HWTS_NUMBER(kept->id), HWTS_NUMBER(due_us), HWTS_NUMBER(waits && !replaces ? -1 - base_us : base_us),
-		   HWTS_NUMBER(put->period_us), HWTS_NUMBER(put->priority), HWTS_TEXT(put->schedule),
-		   HWTS_TEXT(put->zone), HWTS_NUMBER(put->grace_us), HWTS_NUMBER(put->spread_us),
-		   HWTS_BYTES(put->len ? put->data : NULL, put->len), HWTS_NUMBER(rests && kept->attempt == 0) },
-	       11 * sizeof(struct hwts_value));
+	step = (struct hwts_step){
+		.sql = waits ? HWTS_SQL_KEEP_NEXT : HWTS_SQL_KEEP_NOW,
+		.args = { HWTS_NUMBER(kept->id), HWTS_NUMBER(due_us),
+			  HWTS_NUMBER(waits && !replaces ? -1 - base_us : base_us), HWTS_NUMBER(put->period_us),
+			  HWTS_NUMBER(put->priority), HWTS_TEXT(put->schedule), HWTS_TEXT(put->zone),
+			  HWTS_NUMBER(put->grace_us), HWTS_NUMBER(put->spread_us),
+			  HWTS_BYTES(put->len ? put->data : NULL, put->len), HWTS_NUMBER(rests && kept->attempt == 0) },
+		.each = hwts_accepted,
+		.ctx = kept->put
+	};
 	return hwts_run(conn, &step, 1, HWTS_OPEN);
 }
 

@@ -55,7 +55,7 @@ static void move_mark(struct hwts_look *look, const struct hwts_due *due)
 	held->mark_id = due->id;
 }
 
-struct hwts_due hwts_due_of(const struct hwts_value *row)
+static struct hwts_due due_of(const struct hwts_value *row)
 {
 	struct hwts_due due = { .part = (enum hwts_part)row[0].number,
 				.id = row[1].number,
@@ -68,16 +68,23 @@ struct hwts_due hwts_due_of(const struct hwts_value *row)
 	return due;
 }
 
+const struct hwts_due *hwts_due_add(const struct hwts_value *row, struct hwts_due **dues, size_t *count, size_t *room)
+{
+	if (!hwts_grow(dues, room, *count + 1, sizeof(**dues)))
+		return NULL;
+	(*dues)[*count] = due_of(row);
+	return &(*dues)[(*count)++];
+}
+
 static int see_due(void *ctx, const struct hwts_value *row)
 {
 	struct hwts_look *look = ctx;
-	struct hwts_due due = hwts_due_of(row);
+	const struct hwts_due *due = hwts_due_add(row, &look->dues, &look->due_count, &look->due_room);
 
-	if (!hwts_grow(&look->dues, &look->due_room, look->due_count + 1, sizeof(due)))
+	if (!due)
 		return ENOMEM;
-	look->dues[look->due_count++] = due;
-	if (due.part == HWTS_AHEAD)
-		move_mark(look, &due);
+	if (due->part == HWTS_AHEAD)
+		move_mark(look, due);
 	return 0;
 }
 
@@ -267,12 +274,11 @@ int hwts_rows_look(struct hwts_conn *conn, struct hwts_look *look)
 static int see_rest(void *ctx, const struct hwts_value *row)
 {
 	struct hwts_refill *refill = ctx;
-	struct hwts_due due = hwts_due_of(row);
+	const struct hwts_due *due = hwts_due_add(row, &refill->dues, &refill->count, &refill->room);
 
-	if (!hwts_grow(&refill->dues, &refill->room, refill->count + 1, sizeof(due)))
+	if (!due)
 		return ENOMEM;
-	refill->dues[refill->count++] = due;
-	refill->from = (struct hwts_place){ due.due_us, due.id };
+	refill->from = (struct hwts_place){ due->due_us, due->id };
 	return 0;
 }
 

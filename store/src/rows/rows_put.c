@@ -13,7 +13,7 @@
 static bool changes(const struct hwts_put *puts, size_t n)
 {
 	for (size_t i = 0; i < n; i++)
-		if (puts[i].replace || puts[i].revive || puts[i].keep_due)
+		if (hwts_changes(&puts[i]))
 			return true;
 	return false;
 }

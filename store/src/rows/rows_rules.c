@@ -66,12 +66,11 @@ static int read_group(void *ctx, const struct hwts_value *row)
 static int read_run(void *ctx, const struct hwts_value *row)
 {
 	struct hwts_ruling *ruling = ctx;
-	struct hwts_due due = hwts_due_of(row);
+	const struct hwts_due *due = hwts_due_add(row, &ruling->runs, &ruling->run_count, &ruling->run_room);
 
-	if (!hwts_grow(&ruling->runs, &ruling->run_room, ruling->run_count + 1, sizeof(due)))
+	if (!due)
 		return ENOMEM;
-	ruling->runs[ruling->run_count++] = due;
-	ruling->at = (struct hwts_place){ due.due_us, due.id };
+	ruling->at = (struct hwts_place){ due->due_us, due->id };
 	return 0;
 }
 

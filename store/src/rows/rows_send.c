@@ -96,8 +96,7 @@ static int inserted(void *ctx, const struct hwts_value *row)
 	return 0;
 }
 
-/* By a statement of its own. */
-static int inserted_alone(void *ctx, const struct hwts_value *row)
+int hwts_accepted(void *ctx, const struct hwts_value *row)
 {
 	accept(ctx, row);
 	return 0;
@@ -138,7 +137,7 @@ static void write_insert(struct batch *batch, enum hwts_sql sql, size_t from, si
 								    : *columns[i];
 	if (is_plain(sql))
 		return;
-	step->each = inserted_alone;
+	step->each = hwts_accepted;
 	step->ctx = put;
 	step->args[NUMBERS + 3] = (struct hwts_value)HWTS_NUMBER(put->later_us);
 	step->args[NUMBERS + 4] = (struct hwts_value)HWTS_TEXT(put->schedule);

@@ -15,14 +15,6 @@
 #include "store/kind.h"
 #include "store/run.h"
 
-/* A random moment within the spread, and before the next time of the grid. */
-static int64_t spread(int64_t spread_us, int64_t room_us)
-{
-	int64_t within_us = HWTS_MIN(spread_us, room_us);
-
-	return within_us > 0 ? (int64_t)(hwts_random() % (uint64_t)within_us) : 0;
-}
-
 static int find_place(struct hwts_row *row)
 {
 	struct hwts_grid grid = { .last_us = row->due_us };
@@ -45,7 +37,7 @@ static int find_place(struct hwts_row *row)
 	row->last_us = grid.last_us;
 	row->grid_us = row->grid_due_us = grid.next_us;
 	if (hwts_is_series(row) && row->spread_us > 0)
-		row->grid_due_us += spread(row->spread_us, after_us - grid.next_us);
+		row->grid_due_us += hwts_spread(row->spread_us, after_us - grid.next_us);
 	return 0;
 }
 
@@ -123,6 +115,6 @@ int hwts_series_begin(struct hwts_put *put, int64_t now_us)
 		}
 	}
 	if (rc == 0)
-		put->later_us = spread(put->spread_us, room_us);
+		put->later_us = hwts_spread(put->spread_us, room_us);
 	return rc;
 }
