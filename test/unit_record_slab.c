@@ -145,7 +145,7 @@ TEST(a_slab_begins_with_words_of_zero)
 #ifdef __GLIBC__
 	char *before;
 
-	if (mallopt(M_MMAP_THRESHOLD, INT_MAX) != 1)
+	if (mallopt(M_MMAP_THRESHOLD, INT_MAX) != 1 || mallopt(M_TRIM_THRESHOLD, INT_MAX) != 1)
 		SKIP("the allocator is a sanitizer's");
 	before = malloc((SLABS + 2) * SLAB_BYTES);
 	REQUIRE(before != NULL);

@@ -99,8 +99,12 @@ bool hwt_mem_give_back(void *memory, size_t size)
 void hwt_mem_zero(void *memory, size_t size)
 {
 #ifdef HWT_LINUX
-	if (hwt_mem_give_back(memory, size))
-		return;
+	size_t given = size & ~((size_t)sysconf(_SC_PAGESIZE) - 1); /* the last page has other bytes behind it */
+
+	if (hwt_mem_give_back(memory, given)) {
+		memory = (char *)memory + given;
+		size -= given;
+	}
 #endif
 	memset(memory, 0, size);
 }

@@ -37,7 +37,7 @@ void hwt_mem_free(void *memory);
  */
 bool hwt_mem_give_back(void *memory, size_t size);
 
-/* Makes whole pages read as zeros, and takes none of them from the system if it can. */
+/* Makes memory that begins with a page read as zeros, and takes no whole page from the system if it can. */
 void hwt_mem_zero(void *memory, size_t size);
 
 /* Returns true if a test wants an allocation that does not go through this file to fail.  Otherwise false. */
