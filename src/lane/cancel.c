@@ -96,7 +96,7 @@ static bool cancel_armed(struct hwt_lane *lane, struct hwt_record *record, uint6
 	return node != NULL ? won : count_if(lane, won);
 }
 
-/* Returns true if a timeout with this word, which has not ended, has a finaliser. */
+/* Returns true if the timeout with this word has a finaliser, or may have one: the word has changed. */
 static bool has_finaliser(struct hwt_record *record, uint64_t word)
 {
 	const struct hwt_record *second;
@@ -108,7 +108,8 @@ static bool has_finaliser(struct hwt_record *record, uint64_t word)
 	 * If the word has changed, arg may lead anywhere.  The answer is yes, as a mover may restore the word, and then
 	 * the edge succeeds.  Relaxed: a guess.
 	 */
-	return record_word(record) != word ||
+	HWT_POINT("finaliser");
+	return atomic_load_explicit(&record->word, memory_order_acquire) != word || /* [look] */
 	       atomic_load_explicit(&second->extension.release, memory_order_relaxed) != NULL;
 }
 

@@ -135,10 +135,11 @@ int64_t hwt_timer_now(const hwt_timer *timer)
  * The executor is checked before the lanes.  A job that ends in between has pushed by then, and the
  * second check sees it.  In the other order it could be in neither.
  */
-static int64_t next_call(hwt_timer *timer, int64_t now_ns, int64_t (*next)(hwt_timer *timer, int64_t now_ns))
+static int64_t next_call(hwt_timer *timer, int64_t now_ns)
 {
-	bool done = tasks_are_done(&timer->tasks);
-	int64_t tick_ns = grid_time(&timer->grid, timer->wheel->tick), next_ns = next(timer, now_ns);
+	bool done = tasks_are_done(&timer->tasks), watched = idle_is_watched(&timer->lanes.idle);
+	int64_t tick_ns = grid_time(&timer->grid, timer->wheel->tick);
+	int64_t next_ns = watched ? next_watched(timer, now_ns) : next_time(timer, now_ns);
 
 	return done || next_ns < tick_ns ? next_ns : tick_ns;
 }
@@ -163,7 +164,7 @@ static void note_quiet(hwt_timer *timer, int64_t next_ns)
 		.from_ns = grid_time(grid, tick - 1),
 		.tick_ns = grid_time(grid, tick),
 		.until_ns = next_ns,
-		/* With an empty wheel any time is earlier than `never`, and INT64_MAX of hurry_ns is later. */
+		/* INT64_MAX - 1 with an empty wheel: each deadline is earlier, and hurry_ns at rest is later. */
 		.due_ns = due == HWT_TICK_NEVER ? INT64_MAX - 1 : grid_time(grid, due - 1),
 	};
 }
@@ -185,8 +186,8 @@ static inline bool is_quiet(hwt_timer *timer, int64_t now_ns)
 }
 
 /*
- * Returns true for a time that is none of the clock.  A first one of 0 or less, on the system's clock, at which nothing
- * would ever run, is of a caller that means a virtual clock; also where a timeout has started the timer before.
+ * Returns true for a time that the timer's clock never shows.  On the system's clock a first time of 0 or less means
+ * that the caller thinks of a virtual clock: nothing would ever run.  A timeout may have started the timer before.
  */
 static bool refuses(const hwt_timer *timer, int state, int64_t now_ns)
 {
@@ -244,7 +245,7 @@ static int64_t drive(hwt_timer *timer, int64_t now_ns, uint64_t room)
 	pass(timer, now_ns);
 	if (!worker->bound.is_cut)
 		hwt_wheel_settle(timer->wheel);
-	next_ns = next_call(timer, now_ns, idle_is_watched(idle) ? next_watched : next_time);
+	next_ns = next_call(timer, now_ns);
 	note_quiet(timer, next_ns);
 	/*
 	 * A stop that rang during the passes may have been silenced by the new alarm.  One that rings behind this check

@@ -61,7 +61,7 @@ static void count_once(const hwt_timer *timer, hwt_stats *stats)
 	stats->running = expired - again - stats->completed;
 }
 
-/* Of what cannot be, some timeouts have completed since they were counted. */
+/* No more can be pending than the limit, or running than there are threads: the surplus has completed meanwhile. */
 static void clip(const hwt_timer *timer, hwt_stats *stats)
 {
 	uint64_t limit = (uint64_t)timer->lanes.max_pending, threads = timer->config.task_threads, over = 0;
@@ -89,9 +89,10 @@ static void count_ends(const hwt_timer *timer, hwt_stats *stats)
 
 		count_once(timer, &read);
 		meanwhile = hwt_timer_ended(timer) - ended;
-		if (meanwhile < least)
+		if (meanwhile < least) {
 			*stats = read;
-		least = meanwhile < least ? meanwhile : least;
+			least = meanwhile;
+		}
 	}
 	clip(timer, stats);
 }

@@ -397,9 +397,10 @@ uint64_t hwt_pending_timeouts(const hwt_timer *timer)
 		begun = hwt_lanes_rearmed(&timer->lanes) +
 			hwt_lanes_accepted(&timer->lanes); /* after the ends: [count] */
 		meanwhile = hwt_timer_ended(timer) - ended;
-		if (meanwhile < least)
+		if (meanwhile < least) {
 			pending = begun - ended;
-		least = meanwhile < least ? meanwhile : least;
+			least = meanwhile;
+		}
 	}
 	limit = (uint64_t)timer->lanes.max_pending;
 	return limit > 0 && pending > limit ? limit : pending;
