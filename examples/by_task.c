@@ -96,7 +96,7 @@ void rotate(hwt_timeout timeout, void *arg)
 int main(void)
 {
 	hwt_config config = HWT_CONFIG_INIT;
-	hwt_timer *timer;
+	hwt_timer *timer = NULL;
 	int rc;
 
 	config.flags = HWT_CALLER_DRIVEN | HWT_VIRTUAL_CLOCK; /* so that it prints the same each time */

@@ -222,7 +222,8 @@ typedef struct hwt_spec {
  * Returns  as hwt_new_timeout; EINVAL also: size is too small or above 4096, a period is less than a tick, a flag is
  *          unknown, a finaliser with HWT_COLLECT; ENOTSUP: a setting of a newer header.
  * Threads, Order  as hwt_new_timeout.
- * Cost     as hwt_new_timeout; with a period or a finaliser 48 bytes more, and a cancel may wake for the latter. */
+ * Cost     as hwt_new_timeout; with a period or a finaliser 48 bytes more, and a cancel
+ *          of one with a finaliser may wake the worker. */
 HWT_API int hwt_new_timeout_ex(hwt_timer *timer, const hwt_spec *spec, hwt_timeout *out);
 
 /* Cancels a timeout.  0 says that this very call prevented the task: it has not started and never will, and arg is the
@@ -286,7 +287,7 @@ HWT_API int hwt_timeout_format(hwt_timeout timeout, char *buf, size_t len);
 
 /* How many timeouts have been accepted and have neither started to run nor been cancelled.
  * Returns  exact while no thread is in a call, otherwise near it, never below 0 nor above the limit; 0 for NULL.
- * Cost     some six reads for each lane and two for each task thread. */
+ * Cost     some six reads for each lane and two for each task thread, up to four times while timeouts end meanwhile. */
 HWT_API uint64_t hwt_pending_timeouts(const hwt_timer *timer);
 
 /* What hwt_timer_each shows of a timeout. */
@@ -505,7 +506,7 @@ HWT_API int hwt_timer_advance_batch(hwt_timer *timer, int64_t now_ns, hwt_fired 
  * only if nothing that can become due is pending.
  * Returns  0 and *next_ns; EINVAL, also without HWT_CALLER_DRIVEN; EBUSY, also around the task that calls; ECANCELED.
  * Threads  waits some instructions for the begin or the end of an advance, and for a trim.
- * Cost     a mutex and a load of each lane. */
+ * Cost     a mutex and some seven loads for each lane. */
 HWT_API int hwt_timer_next(hwt_timer *timer, int64_t *next_ns);
 
 /* Gives memory that no timeout needs now back to the system, as the worker does by itself some seconds after a burst.

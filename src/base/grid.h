@@ -81,7 +81,7 @@ static inline int64_t grid_ticks_passed(const struct hwt_grid *grid, int64_t now
 
 	if (now_ns < grid->start_ns)
 		return -1;
-	now_ns -= now_ns == INT64_MAX; /* which never comes, also where a tick lies on it */
+	now_ns -= now_ns == INT64_MAX; /* INT64_MAX is "never", also where a tick lies on it */
 	return grid_clamp(grid_divide(grid, grid_distance(grid->start_ns, now_ns), &rest));
 }
 

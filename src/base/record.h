@@ -324,7 +324,8 @@ static inline bool record_is_alive(struct hwt_record *record, uint64_t generatio
 
 /*
  * Reads the timeout that the record serves; false if there is none, or if it ends meanwhile.  As record_read_deadline
- * it changes nothing and waits for no thread.  arg leads to an extension only if the word says so after it was read.
+ * it changes nothing and waits for no thread.  It follows arg to an extension only after a second load of the word has
+ * shown that the timeout has not ended.
  */
 static inline bool record_read(struct hwt_record *record, hwt_pending *out)
 {

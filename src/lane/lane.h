@@ -322,7 +322,7 @@ void hwt_lanes_take_hurry(struct hwt_lanes *lanes);
 
 /*
  * Returns the earliest deadline of what has come since the last drain, perhaps of one that was cancelled.  INT64_MIN:
- * drain at once, as a finaliser is to be called or much has gathered.  Clears nothing.
+ * drain at once, as a finaliser is to be called or much has gathered; INT64_MAX: nothing has come.  Clears nothing.
  */
 int64_t hwt_lanes_earliest(struct hwt_lanes *lanes);
 

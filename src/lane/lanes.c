@@ -261,12 +261,13 @@ int64_t hwt_lanes_earliest(struct hwt_lanes *lanes)
 
 	for (uint32_t i = 0; i < lanes_count(lanes); i++) {
 		struct hwt_lane *lane = lanes->made[i];
-		int64_t its_ns = INT64_MAX;
+		int64_t its_ns;
 
 		if (lane_is_long(lane))
 			return HURRY_AT_ONCE;
-		if (!queue_is_empty(&lane->submitted)) /* relaxed: as in can_wait */
-			its_ns = atomic_load_explicit(&lane->earliest_ns, memory_order_relaxed);
+		if (queue_is_empty(&lane->submitted))
+			continue;
+		its_ns = atomic_load_explicit(&lane->earliest_ns, memory_order_relaxed); /* relaxed: as in can_wait */
 		earliest_ns = its_ns < earliest_ns ? its_ns : earliest_ns;
 	}
 	return earliest_ns;

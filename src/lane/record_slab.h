@@ -138,8 +138,8 @@ static inline char *record_slab_begin(const struct hwt_record_slab *slab)
 #endif
 
 /*
- * Returns the offset of the end of the span.  Relaxed: a walk must find only records that its caller already knows of,
- * and their span came before.
+ * Returns the offset of the end of the span.  Relaxed: a walk owes its caller only the records that the caller knows
+ * of, and those were below the span by then.
  */
 static inline uint32_t record_slab_span(const struct hwt_record_slab *slab)
 {

@@ -10,7 +10,7 @@ int hwt_driver_take(hwt_timer *timer, int as)
 {
 	int was = DRIVER_FREE;
 
-	/* A task of an executor runs beside the advance that handed it over: as any task it finds that in progress. */
+	/* To a task of an executor the advance is in progress, as to any task, also if that has returned by now. */
 	if (unlikely(timer->tasks.count > 0) && current_task_is_in_timer(timer))
 		return DRIVER_BUSY;
 	/* Acquire: [driver].  On failure relaxed: the caller tries again under the mutex, or gives up. */

@@ -5,9 +5,10 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
-#include <stdlib.h>
 
 #ifdef HWT_DEBUG
+#include <stdlib.h>
+
 /* A debug build (make DEBUG=1) keeps destroyed timers and their records. */
 void hwt_debug_timer(const hwt_timer *timer, const char *call)
 {

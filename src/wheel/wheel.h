@@ -4,7 +4,7 @@
  *
  * Structure
  *
- *   An interface over two layouts (hashed.c, levels.c), and what they share: the current tick and two lists.  A record
+ *   An interface over two layouts (hashed.c, levels.c), and what they share: the current tick and some lists.  A record
  *   for which a layout has no memory is unplaced: it goes on a list, linked through itself.  Each pass tries it again,
  *   and it expires from there when it becomes due.  So a lack of memory delays nothing and loses nothing.  A record
  *   that is postponed in the middle of a tick waits for the end of that tick, on a list of the same kind; a held one,

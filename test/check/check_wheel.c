@@ -247,13 +247,19 @@ static size_t check_levels(struct wheel_check *check)
 	return chunks;
 }
 
+static void put_list(struct inventory *records, const struct hwt_wheel_list *list)
+{
+	for (struct hwt_record *record = list->first; record != NULL;
+	     record = (struct hwt_record *)(record->place & ~(uintptr_t)1))
+		inventory_put(records, "R1", record, sizeof(*record), PLACE_UNPLACED);
+}
+
 static void check_unplaced(const struct hwt_wheel *wheel, struct inventory *records, bool midway)
 {
 	struct hwt_record *last = NULL, *record;
 
 	HOLDS("unplaced", midway || wheel->ripe.first == NULL);
-	for (record = wheel->ripe.first; record != NULL; record = (struct hwt_record *)(record->place & ~(uintptr_t)1))
-		inventory_put(records, "R1", record, sizeof(*record), PLACE_UNPLACED);
+	put_list(records, &wheel->ripe);
 	for (record = wheel->unplaced.first; record != NULL;
 	     last = record, record = (struct hwt_record *)(record->place & ~(uintptr_t)1)) {
 		inventory_put(records, "R1", record, sizeof(*record), PLACE_UNPLACED);
@@ -265,11 +271,8 @@ static void check_unplaced(const struct hwt_wheel *wheel, struct inventory *reco
 	HOLDS("unplaced", wheel->unplaced.last == last);
 	/* Put off until a tick has ended, and only a stop ends one in the middle. */
 	HOLDS("put off", midway || wheel->postponed.first == NULL);
-	for (record = wheel->postponed.first; record != NULL;
-	     record = (struct hwt_record *)(record->place & ~(uintptr_t)1))
-		inventory_put(records, "R1", record, sizeof(*record), PLACE_UNPLACED);
-	for (record = wheel->held.first; record != NULL; record = (struct hwt_record *)(record->place & ~(uintptr_t)1))
-		inventory_put(records, "R1", record, sizeof(*record), PLACE_UNPLACED);
+	put_list(records, &wheel->postponed);
+	put_list(records, &wheel->held);
 	HOLDS("unplaced", wheel->unplaced_due >= wheel->tick);
 }
 
