@@ -96,7 +96,7 @@ static void apply(hwt_store *store, struct hwts_rest *rest, const struct hwts_re
 
 int hwts_refill_read(hwt_store *store, struct hwts_conn *conn)
 {
-	struct hwts_rest *rests[HWTS_REFILLS + 1];
+	struct hwts_rest *rests[HWTS_REFILLS];
 	struct hwts_refill refills[HWTS_REFILLS];
 	size_t n;
 	int rc;

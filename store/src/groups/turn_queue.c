@@ -78,12 +78,3 @@ void hwts_turn_remove(struct hwts_turn **queue, struct hwts_turn *turn)
 	else
 		prev->next = heap;
 }
-
-struct hwts_turn *hwts_turn_pop(struct hwts_turn **queue)
-{
-	struct hwts_turn *turn = *queue;
-
-	if (turn)
-		hwts_turn_remove(queue, turn);
-	return turn;
-}

@@ -62,18 +62,22 @@ static size_t share_of(const struct hwts_turns *turns, const struct hwts_turn_gr
 	return group == &turns->none ? NONE_SHARES * share : share;
 }
 
-bool hwts_turns_has_room(struct hwts_turns *turns, const struct hwts_due *due, size_t share)
+static bool has_room(const struct hwts_turns *turns, const struct hwts_turn_group *group, const struct hwts_rest *rest,
+		     const struct hwts_due *due, size_t share)
 {
-	const struct hwts_turn_group *group = group_of(turns, due);
 	bool soon = due->part == HWTS_TOLD && due->due_us <= turns->now_us + SOON_US;
 
-	return !group ||
-	       (group->turns < share_of(turns, group, share) * (soon ? 2 : 1) && !has(rest_of(turns, group, due), due));
+	return !group || (group->turns < share_of(turns, group, share) * (soon ? 2 : 1) && !has(rest, due));
 }
 
 /*
  * Their places in the queues of their groups
  */
+
+static struct hwts_rest *rest_at(struct hwts_turn *turn)
+{
+	return (struct hwts_rest *)((char *)turn - offsetof(struct hwts_rest, turn));
+}
 
 /* Among what is due in its group, or among the rests that are not due. */
 static void queue(struct hwts_turns *turns, struct hwts_rest *rest)
@@ -93,13 +97,12 @@ void hwts_turns_at(struct hwts_turns *turns, int64_t now_us)
 {
 	turns->now_us = now_us;
 	while (turns->later && turns->later->due_us <= now_us)
-		queue(turns, hwts_rest_of(turns->later));
+		queue(turns, rest_at(turns->later));
 }
 
 /* NULL: no memory. */
-static struct hwts_rest *make(struct hwts_turns *turns, const struct hwts_due *due)
+static struct hwts_rest *make(struct hwts_turns *turns, struct hwts_turn_group *group, const struct hwts_due *due)
 {
-	struct hwts_turn_group *group = group_of(turns, due);
 	struct hwts_rests *rests = *rests_of(turns, group, due->shard);
 	struct hwts_rest *rest = hwts_alloc(sizeof(*rest));
 
@@ -126,13 +129,13 @@ static struct hwts_rest *make(struct hwts_turns *turns, const struct hwts_due *d
 
 bool hwts_turns_keeps(struct hwts_turns *turns, const struct hwts_due *due, size_t share)
 {
-	struct hwts_rest *rest;
+	struct hwts_turn_group *group = group_of(turns, due);
+	struct hwts_rest *rest = rest_of(turns, group, due);
 
-	if (hwts_turns_has_room(turns, due, share))
+	if (has_room(turns, group, rest, due, share))
 		return true;
-	rest = rest_of(turns, group_of(turns, due), due);
 	if (!rest)
-		rest = make(turns, due);
+		rest = make(turns, group, due);
 	if (!rest)
 		return true; /* rather too many than one that is lost */
 	if (is_before(place_of(due), rest->from)) {
@@ -193,7 +196,7 @@ struct hwts_rest *hwts_turns_wanted(const struct hwts_turns *turns, size_t share
 	for (const struct hwts_rests *rests = turns->rests; rests; rests = rests->next) {
 		const struct hwts_turn_group *group = rests->group;
 		size_t most = share_of(turns, group, share);
-		struct hwts_rest *rest = group->queue && group->queue->is_rest ? hwts_rest_of(group->queue) : NULL;
+		struct hwts_rest *rest = group->queue && group->queue->is_rest ? rest_at(group->queue) : NULL;
 
 		if (rest && rest->asked.due_us == HWTS_NEVER)
 			return rest;

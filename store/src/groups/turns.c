@@ -298,8 +298,8 @@ struct hwts_turn *hwts_turns_take(struct hwts_turns *turns, int64_t now_ns, bool
 
 	if (!group)
 		return NULL;
-	turn = hwts_turn_pop(&group->queue);
-	turns->queued--;
+	turn = group->queue;
+	hwts_turns_remove(turns, turn);
 	hwts_turns_count(turn);
 	rules = hwts_turns_rules(turns, group);
 	turn->reserved = rules.every_ns > 0 && token_ns(turns, group, &rules, group->reserved, now_ns) <= now_ns;

@@ -75,7 +75,6 @@ struct hwts_turn {
 
 /* Turns, the first of which is the next one; NULL: there are none.  turn_queue.c. */
 void hwts_turn_push(struct hwts_turn **queue, struct hwts_turn *turn);
-struct hwts_turn *hwts_turn_pop(struct hwts_turn **queue);
 void hwts_turn_remove(struct hwts_turn **queue, struct hwts_turn *turn);
 
 /* What holds of a group; 0: no limit. */
@@ -202,10 +201,9 @@ uint32_t hwts_turns_round(const struct hwts_turns *turns, struct hwts_turn_group
 void hwts_turns_at(struct hwts_turns *turns, int64_t now_us); /* the database's clock, for them */
 /* Whether the window is to have a pending row; false: a rest has it. */
 bool hwts_turns_keeps(struct hwts_turns *turns, const struct hwts_due *due, size_t share);
-/* The same, and false leaves nothing noted. */
-bool hwts_turns_has_room(struct hwts_turns *turns, const struct hwts_due *due, size_t share);
 bool hwts_turns_rests(struct hwts_turns *turns, const struct hwts_due *due); /* a rest has it */
-bool hwts_turns_want(const struct hwts_turns *turns, const struct hwts_turn_group *group, size_t share); /* a reading */
+/* Whether a rest of this group may be read now. */
+bool hwts_turns_want(const struct hwts_turns *turns, const struct hwts_turn_group *group, size_t share);
 struct hwts_rest *hwts_turns_wanted(const struct hwts_turns *turns, size_t share); /* the next that is to be read */
 size_t hwts_rest_page(const struct hwts_turns *turns, const struct hwts_rest *rest, size_t share); /* rows to read */
 void hwts_rest_ask(struct hwts_rest *rest); /* it is being read, from its asked on */
@@ -221,11 +219,6 @@ void hwts_turns_free_rests(struct hwts_turns *turns);
 static inline int64_t hwts_turns_rest_us(const struct hwts_turns *turns)
 {
 	return turns->later ? turns->later->due_us : HWTS_NEVER;
-}
-
-static inline struct hwts_rest *hwts_rest_of(struct hwts_turn *turn)
-{
-	return (struct hwts_rest *)((char *)turn - offsetof(struct hwts_rest, turn));
 }
 
 /* Of use to its other files. */

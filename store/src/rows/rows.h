@@ -186,6 +186,7 @@ int hwts_rows_refill(struct hwts_conn *conn, struct hwts_refill *refills, size_t
 
 /* In rows_keep.c: those that keep_due and found their key in use, in the transaction that is open. */
 int hwts_rows_keep(struct hwts_conn *conn, struct hwts_put *puts, size_t n);
+hwts_each hwts_accepted; /* ctx, a struct hwts_put: its row has been put or changed, and comes back */
 
 /* In rows_run.c and rows_end.c. */
 int hwts_rows_begin(struct hwts_conn *conn, struct hwts_want *wants, size_t n, bool synced, bool again);
@@ -199,8 +200,6 @@ int hwts_rows_clock(struct hwts_conn *conn, unsigned flags, int64_t *now_us);
 int hwts_rows_draw(struct hwts_conn *conn, int64_t count, bool hasty, int64_t *first); /* numbers of ids */
 /* Sends rows, which are accepted or refused, and tells of them in the same exchange if that is asked for. */
 int hwts_rows_send(struct hwts_conn *conn, struct hwts_put *puts, size_t n, unsigned flags, bool tells);
-/* ctx, a struct hwts_put: a statement of its own has put or changed its row, and returns that. */
-hwts_each hwts_accepted;
 /* Tells of rows that were sent before; too: also this process.  Lost on PostgreSQL: the look-ahead finds them. */
 int hwts_rows_tell(struct hwts_conn *conn, const struct hwts_put *puts, size_t n, unsigned flags, bool too);
 

@@ -94,6 +94,21 @@ static int next_time(const struct kept *kept, int64_t *due_us, int64_t *base_us)
 	return rc;
 }
 
+int hwts_accepted(void *ctx, const struct hwts_value *row)
+{
+	struct hwts_put *put = ctx;
+
+	put->rc = 0;
+	put->again = false;
+	if (row[2].number == 0) /* SQLite: as it was sent */
+		return 0;
+	put->id = row[0].number;
+	put->due_us = row[1].number;
+	put->shard = (int32_t)row[2].number;
+	put->runs = row[3].number == HWT_STORE_RUNNING;
+	return 0;
+}
+
 static int change(struct hwts_conn *conn, struct kept *kept)
 {
 	const struct hwts_put *put = kept->put;

@@ -72,18 +72,6 @@ struct batch {
 	size_t step_count;
 };
 
-static void accept(struct hwts_put *put, const struct hwts_value *row)
-{
-	put->rc = 0;
-	put->again = false;
-	if (row[2].number == 0) /* SQLite: as it was sent */
-		return;
-	put->id = row[0].number;
-	put->due_us = row[1].number;
-	put->shard = (int32_t)row[2].number;
-	put->runs = row[3].number == HWT_STORE_RUNNING;
-}
-
 /* They come back in the order in which they went, without the refused ones. */
 static int inserted(void *ctx, const struct hwts_value *row)
 {
@@ -92,13 +80,7 @@ static int inserted(void *ctx, const struct hwts_value *row)
 	while (batch->at < batch->n && batch->puts[batch->at].drawn != row[0].number)
 		batch->at++;
 	if (batch->at < batch->n)
-		accept(&batch->puts[batch->at++], row);
-	return 0;
-}
-
-int hwts_accepted(void *ctx, const struct hwts_value *row)
-{
-	accept(ctx, row);
+		return hwts_accepted(&batch->puts[batch->at++], row);
 	return 0;
 }
 

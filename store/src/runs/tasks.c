@@ -174,12 +174,9 @@ int64_t hwts_start_us(hwt_store *store, const struct hwts_row *row)
 /* With the lock, which it releases meanwhile.  The end was in the transaction of the run. */
 static void finish(hwt_store *store, struct hwts_row *row)
 {
-	bool told;
-
 	row->ended_us = hwts_clock_db_us(store);
 	hwts_finished(store, row);
-	told = hwts_is_told(store, row);
-	if (told) {
+	if (hwts_is_told(store, row)) {
 		hwts_unlock(store);
 		hwts_tell_ended(store, row);
 		hwts_lock(store);

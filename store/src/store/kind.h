@@ -32,9 +32,11 @@ struct hwts_kind {
 	struct hwts_shard *shards;
 
 	struct hwts_turns turns; /* of the entries that are DUE */
-	size_t entries;          /* in the window, of rows that were read or written here */
-	int64_t oldest_us;       /* of the DUE ones, as they were last looked through */
-	bool behind;             /* there is more than it has room for */
+	/* entries + told, of all kinds = window->count */
+	size_t entries;    /* of rows that were read or written here */
+	size_t told;       /* of which only news tell, and anybody may have sent those */
+	int64_t oldest_us; /* of the DUE ones, as they were last looked through */
+	bool behind;       /* there is more than it has room for */
 	struct hwts_tally tally;
 	struct {
 		struct hwts_row *first, **end;
@@ -42,7 +44,6 @@ struct hwts_kind {
 		int8_t least;   /* priority */
 		int64_t run_ns; /* how long a run has a thread: a mean of the last ones; 0: none has been */
 	} queue;                /* queue.c */
-	size_t told; /* in the window beside its entries: of these only news tell, which anybody may have sent */
 };
 
 /* Without asking.  One that nobody has registered is asked for once a lease. */

@@ -73,8 +73,8 @@ void hwts_window_see(hwt_store *store, const struct hwts_due *due)
 
 	if (!shard || !shard->held || !store->window->timer || HWTS_TEST(loses_rows))
 		return;
-	hwts_turns_at(&kind->turns, hwts_clock_db_us(store));
 	if (!entry) {
+		hwts_turns_at(&kind->turns, hwts_clock_db_us(store));
 		if (takes(store, kind, shard, due))
 			(void)add(store, kind, due, false);
 		return;
@@ -173,6 +173,7 @@ bool hwts_window_rescue(hwt_store *store, const struct hwts_due *due)
 		return false;
 	if (!entry && !hwts_window_is_beyond(shard, due) && !hwts_turns_rests(&kind->turns, due)) {
 		HWTS_COUNT_RESCUE();
+		hwts_turns_at(&kind->turns, hwts_clock_db_us(store));
 		if (keeps(store, kind, due))
 			(void)add(store, kind, due, false);
 		return true;
