@@ -11,7 +11,7 @@ trap 'rm -rf "$root"' EXIT
 
 # Nothing of the store is found: the core is what counts.
 mkdir "$root/plain"
-cp -R Makefile ./*.md LICENSE include src store examples test doc bench "$root/plain/"
+cp -R Makefile ./*.md LICENSE include share src store examples test doc bench "$root/plain/"
 plain() {
 	make -C "$root/plain" PKG_CONFIG=false "$@" >"$root/log" 2>&1
 }
