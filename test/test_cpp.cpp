@@ -491,13 +491,14 @@ TEST(times_of_the_steady_clock_are_deadlines)
 	hwt::timeout out;
 
 	CHECK(!timer.schedule(
-	    when,
+	    when + 1h,
 	    [&, when] {
 		    CHECK(std::chrono::steady_clock::now() >= when);
 		    ran = true;
 	    },
 	    out));
-	CHECK(!out.reschedule(when + 1h));
+	CHECK(out.state() == HWT_PENDING);
+	CHECK(!out.reschedule(when + 2h));
 	CHECK(out.state() == HWT_PENDING);
 	CHECK(!out.reschedule(when));
 	CHECK(wait_for([&] { return ran.load(); }));
