@@ -52,10 +52,14 @@ def _ended(ctx: Any, c: Any) -> None:
 	listeners: List[Callable[[Ended], Any]] = ffi.from_handle(ctx)
 	try:
 		ended = ended_of(c)
-		for listener in listeners:
-			listener(ended)
 	except BaseException as error:
 		say(logging.ERROR, "on_end has failed", error=error)
+		return
+	for listener in listeners:
+		try:
+			listener(ended)
+		except BaseException as error:
+			say(logging.ERROR, "on_end has failed", error=error)
 
 
 @dataclass(frozen=True)

@@ -320,6 +320,12 @@ def test_on_end_is_told_of_each_end(world: World) -> None:
 		told.append(ended)
 		raise ValueError("is logged")
 
+	others: List[Became] = []
+
+	@store.on_end
+	def note_too(ended: Ended) -> None:
+		others.append(ended.became)
+
 	@store.kind("a", max_attempts=1, shards=1)
 	def task(run: Run) -> None:
 		if run.data == "stop":
@@ -334,7 +340,7 @@ def test_on_end_is_told_of_each_end(world: World) -> None:
 	assert (first.id, first.kind, first.key, first.group, first.attempt) == (id, "a", "k", "g", 1)
 	assert first.became == Became.FAILED and first.error and "no such account" in first.error
 	assert first.started and first.due <= first.started <= first.ended and first.next_due is None
-	assert [ended.became for ended in told] == [Became.FAILED, Became.DONE]
+	assert [ended.became for ended in told] == [Became.FAILED, Became.DONE] == others
 	store.close()
 
 
