@@ -98,7 +98,7 @@ int groups(struct jobs *jobs)
 
 struct sums {
 	const struct jobs *jobs;
-	uint64_t paused, limited;
+	uint64_t paused, limited, named;
 	char text[160]; /* names of some that are paused */
 	size_t len;
 };
@@ -112,7 +112,8 @@ static bool sum_up(void *ctx, const hwt_store_group_info *info)
 		return true;
 	if (info->paused && sums->len + len + 3 < sizeof(sums->text)) {
 		sums->len += (size_t)snprintf(sums->text + sums->len, sizeof(sums->text) - sums->len, "%s%s",
-					      sums->paused ? ", " : "", info->group);
+					      sums->named ? ", " : "", info->group);
+		sums->named++;
 	}
 	sums->paused += info->paused;
 	sums->limited += info->limited;
@@ -129,13 +130,12 @@ void print_rules(const struct jobs *jobs, const char *kind)
 		return;
 	fputs("  ", stdout);
 	print_cut(kind, 0);
-	if (sums.paused)
+	if (sums.paused) {
 		printf(": %s%" PRIu64 " group%s paused%s (", paint(jobs, YELLOW), sums.paused,
 		       sums.paused == 1 ? " is" : "s are", paint(jobs, PLAIN));
-	if (sums.paused)
 		print_cut(sums.text, 0);
-	if (sums.paused)
-		fputs(sums.len < sizeof(sums.text) - 64 ? ")" : ", ...)", stdout);
+		fputs(sums.named == sums.paused ? ")" : sums.named ? ", ...)" : "...)", stdout);
+	}
 	if (sums.limited)
 		printf("%s %" PRIu64 " with limits of %s own", sums.paused ? "," : ":", sums.limited,
 		       sums.limited == 1 ? "its" : "their");
