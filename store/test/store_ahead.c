@@ -369,11 +369,27 @@ TEST(what_is_put_before_the_low_water_mark_is_found)
 	atomic_store(&hwts_test_deaf, false);
 }
 
+/* Until the wrong clock has led to a begin: a renewal that was under way may set it right before. */
+static void put_clock_back(hwt_store *store)
+{
+	int64_t right_ns;
+
+	for (unsigned i = 0; i < 100 && atomic_load(&passes) == 0; i++) {
+		pthread_mutex_lock(&store->lock);
+		right_ns = store->clock->offset_ns;
+		store->clock->offset_ns += HWT_S(500);
+		hwts_window_rearm(store);
+		pthread_mutex_unlock(&store->lock);
+		WAIT_FOR(LOCKED(store, store->clock->offset_ns - right_ns) < HWT_S(100) || atomic_load(&passes) >= 10);
+		sleep_ms(50);
+	}
+}
+
 /* By a clock that is put back: what is due soon is due here, and the next renewal comes in 200 s. */
 TEST(a_clock_that_is_put_back_costs_one_begin_in_vain)
 {
 	hwt_store_kind kind = HWT_STORE_KIND_INIT;
-	int64_t right_ns, id;
+	int64_t id;
 
 	fresh_world();
 	CLOSING hwt_store *store = started_with(&kind, HWT_S(600));
@@ -381,12 +397,7 @@ TEST(a_clock_that_is_put_back_costs_one_begin_in_vain)
 	id = put(store, "a", HWT_S(300));
 	CHECK_INT(stats_of_store(store).window, ==, 1);
 	count_passes("begun");
-	pthread_mutex_lock(&store->lock);
-	right_ns = store->clock->offset_ns;
-	store->clock->offset_ns += HWT_S(500);
-	hwts_window_rearm(store);
-	pthread_mutex_unlock(&store->lock);
-	WAIT_FOR(LOCKED(store, store->clock->offset_ns - right_ns) < HWT_S(100) || atomic_load(&passes) >= 10);
+	put_clock_back(store);
 	CHECK(wait_gone(store, put(store, "a", 0)));
 	CHECK_INT(atomic_load(&passes), ==, 2);
 	CHECK_INT(info_of(store, id).attempt, ==, 0);
