@@ -179,6 +179,12 @@ static inline hwt_store *fresh_of(hwt_store_config config)
 	return open_of(config);
 }
 
+/* SQLite: while a transaction of a task goes on nobody else can write.  The modes below this one let others. */
+static inline unsigned modes_beside_others(void)
+{
+	return on_sqlite() ? HWT_STORE_TRANSACTION : HWT_STORE_TRANSACTION + 1;
+}
+
 #define OPEN(...) open_of((hwt_store_config){ .size = sizeof(hwt_store_config), __VA_ARGS__ })
 #define FRESH(...) fresh_of((hwt_store_config){ .size = sizeof(hwt_store_config), __VA_ARGS__ })
 #define KIND(...) ((hwt_store_kind){ .size = sizeof(hwt_store_kind), __VA_ARGS__ })

@@ -147,9 +147,7 @@ TEST(each_answer_is_told_with_what_became_of_it)
 
 TEST(what_is_cancelled_or_replaced_in_its_run_is_told_and_before_its_run_is_not)
 {
-	unsigned modes = on_sqlite() ? HWT_STORE_TRANSACTION : HWT_STORE_TRANSACTION + 1;
-
-	for (unsigned mode = 0; mode < modes; mode++) {
+	for (unsigned mode = 0; mode < modes_beside_others(); mode++) {
 		int64_t id;
 
 		set_up(mode, 0);

@@ -34,17 +34,20 @@ static int run_it(const hwt_store_run *run, void *ctx)
 	return answer_by(run, letters[i], HWT_S(3600));
 }
 
-static void set_up(unsigned mode, unsigned max_attempts)
+static void set_up_kind(hwt_store_kind kind)
 {
-	hwt_store_kind kind = KIND(.name = "a", .task = run_it, .mode = mode, .shards = 1, .max_attempts = max_attempts,
-				   .backoff_ns = HWT_MS(20));
-
-	fresh_world();
+	kind.name = "a";
+	kind.shards = 1;
 	atomic_store(&started, 0);
 	atomic_store(&released, 0);
 	memset(letters, '0', sizeof(letters));
-	store = OPEN(.threads = 1);
+	store = FRESH(.threads = 1);
 	CHECK_CALL(register_patiently(store, &kind), 0);
+}
+
+static void set_up(unsigned mode, unsigned max_attempts)
+{
+	set_up_kind(KIND(.task = run_it, .mode = mode, .max_attempts = max_attempts, .backoff_ns = HWT_MS(20)));
 }
 
 /* Of the one series of these tests. */
@@ -268,9 +271,7 @@ TEST(what_was_due_for_long_goes_on_at_the_next_time_of_the_new_line)
 
 TEST(a_run_and_its_retries_see_the_settings_with_which_it_began)
 {
-	unsigned modes = on_sqlite() ? HWT_STORE_TRANSACTION : HWT_STORE_TRANSACTION + 1;
-
-	for (unsigned mode = 0; mode < modes; mode++) {
+	for (unsigned mode = 0; mode < modes_beside_others(); mode++) {
 		int64_t due_us;
 
 		set_up(mode, 0);
@@ -300,12 +301,9 @@ TEST(a_run_and_its_retries_see_the_settings_with_which_it_began)
 /* It waits to be pulled: the database says that it runs. */
 TEST(what_was_begun_and_has_not_started_runs_with_the_new_data)
 {
-	hwt_store_kind kind = KIND(.name = "a", .shards = 1, .flags = HWT_STORE_PULLED);
 	hwt_store_run *run = NULL;
 
-	fresh_world();
-	store = OPEN(.threads = 1);
-	CHECK_CALL(register_patiently(store, &kind), 0);
+	set_up_kind(KIND(.flags = HWT_STORE_PULLED));
 	CHECK_CALL(hwt_store_start(store), 0);
 	begin_with(DECLARED("a", 0, .period_ns = DAY));
 	CHECK(wait_store_state(store, id, HWT_STORE_RUNNING));
@@ -320,13 +318,9 @@ TEST(what_was_begun_and_has_not_started_runs_with_the_new_data)
 
 TEST(in_back_off_the_time_of_the_retry_and_the_attempts_stay)
 {
-	hwt_store_kind kind = KIND(.name = "a", .task = run_it, .shards = 1, .backoff_ns = HWT_S(3600));
 	int64_t due_us;
 
-	set_up(0, 0);
-	CHECK_CALL(hwt_store_close(store), 0);
-	store = OPEN(.threads = 1);
-	CHECK_CALL(register_patiently(store, &kind), 0);
+	set_up_kind(KIND(.task = run_it, .backoff_ns = HWT_S(3600)));
 	letters[0] = 'f';
 	CHECK_CALL(hwt_store_start(store), 0);
 	begin_with(DECLARED("a", 0, .period_ns = DAY));

@@ -101,10 +101,7 @@ static void check_rest(unsigned runs, char last, unsigned attempt)
 
 TEST(what_replaces_one_that_runs_runs_after_it_whatever_that_answers)
 {
-	/* SQLite: while a transaction of a task goes on nobody else can put. */
-	unsigned modes = on_sqlite() ? HWT_STORE_TRANSACTION : HWT_STORE_TRANSACTION + 1;
-
-	for (unsigned mode = 0; mode < modes; mode++)
+	for (unsigned mode = 0; mode < modes_beside_others(); mode++)
 		for (const char *each = "0fage"; *each; each++) {
 			run_one(mode, *each == 'e' ? HWT_S(3600) : 0);
 			replace_with("b", 0);
