@@ -162,13 +162,6 @@ TEST(what_a_group_has_beyond_its_share_starts_in_its_order_and_hides_nobody)
 	atomic_store(&hwts_test_window, 0);
 }
 
-static atomic_uint refills;
-
-static void count_refills(const char *at)
-{
-	atomic_fetch_add(&refills, strcmp(at, "refilled") == 0);
-}
-
 /* The group has more than its share, all of which is due later. */
 TEST(what_is_put_and_due_now_starts_without_a_reading)
 {
@@ -176,11 +169,10 @@ TEST(what_is_put_and_due_now_starts_without_a_reading)
 	hwt_store *store;
 
 	atomic_store(&hwts_test_window, 20 * SHARE);
-	atomic_store(&refills, 0);
 	store = start_with(1, false);
 	CHECK(wait_held(store, 8));
 	WAIT_READ(store);
-	atomic_store(&hwts_test_at, count_refills);
+	count_passes("refilled");
 	for (int i = 0; i < 5 * SHARE; i++)
 		(void)put_spec(store, &spec);
 	CHECK_INT(stats_of_store(store).window, ==, SHARE);
@@ -188,7 +180,7 @@ TEST(what_is_put_and_due_now_starts_without_a_reading)
 		put_in(store, "g", 0, 1);
 		CHECK(wait_count(&ended, i + 1));
 	}
-	CHECK_INT(atomic_load(&refills), ==, 0);
+	CHECK_INT(atomic_load(&passes), ==, 0);
 	atomic_store(&hwts_test_at, NULL);
 	CHECK_CALL(hwt_store_close(store), 0);
 	atomic_store(&hwts_test_window, 0);

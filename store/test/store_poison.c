@@ -92,7 +92,7 @@ TEST(what_a_dead_process_held_in_a_group_without_a_token_is_pending)
 	(void)query("update %s_shard set epoch = 7", world.schema);
 	(void)query("update %s_timeout set state = 2, epoch = 7, attempt = 1", world.schema);
 	CHECK_CALL(hwt_store_start(store), 0);
-	WAIT_FOR(query("select count(*) from %s_timeout where state = 1 and attempt = 1", world.schema) == 3);
+	WAIT_FOR(COUNT("state = 1 and attempt = 1") == 3);
 	CHECK_CALL(hwt_store_cancel_ex(store, &all, &n), 0);
 	CHECK_INT(n, ==, 3);
 	CHECK_INT(atomic_load(&ran), ==, 0);

@@ -22,7 +22,7 @@ static void grant_all(const char *role)
 {
 	static const char *const tables[] = { "meta", "kind", "group", "shard", "member", "timeout" };
 
-	for (size_t i = 0; i < sizeof(tables) / sizeof(tables[0]); i++)
+	for (size_t i = 0; i < HWTS_COUNT(tables); i++)
 		(void)query("grant all on %s_%s to %s", world.schema, tables[i], role);
 	(void)query("do 'declare s text; begin for s in select sequencename from pg_sequences loop"
 		    " execute format(''grant all on sequence %%I to %s'', s); end loop; end'",
@@ -116,7 +116,7 @@ TEST(an_open_that_has_waited_finds_the_tables_that_were_made_meanwhile)
 	atomic_store(&hwts_test_at, lock_first);
 	REQUIRE(pthread_create(&thread, NULL, open_it, &opened) == 0);
 	WAIT_FOR(query("select count(*) from pg_locks where locktype = 'advisory' and not granted") != 0);
-	for (size_t i = 0; i < sizeof(tables) / sizeof(tables[0]); i++)
+	for (size_t i = 0; i < HWTS_COUNT(tables); i++)
 		CHECK(user_sql(maker, "create table %s_%s (like %s_%s including all)", world.schema, tables[i], model,
 			       tables[i]));
 	CHECK(user_sql(maker, "insert into %s_meta select * from %s_meta; commit", world.schema, model));

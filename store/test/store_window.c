@@ -82,13 +82,6 @@ TEST(what_a_look_heard_before_a_begin_does_not_date_the_next_run)
 	close_locked(store);
 }
 
-static atomic_uint begins;
-
-static void count_begins(const char *where)
-{
-	atomic_fetch_add(&begins, strcmp(where, "begun") == 0);
-}
-
 static bool in_state(hwt_store *store, int64_t id, enum hwts_entry_state state)
 {
 	const struct hwts_entry *entry;
@@ -118,13 +111,12 @@ TEST(a_begin_knows_all_that_was_heard_before_it)
 	due.shard = hwts_window_find(store, id)->shard;
 	hwts_window_see(store, &due);
 	hwts_unlock(store);
-	atomic_store(&begins, 0);
-	atomic_store(&hwts_test_at, count_begins);
+	count_passes("begun");
 	CHECK_CALL(hwt_store_resume(store, "a", NULL), 0);
 	WAIT_FOR(atomic_load(&ran) == 1 && in_state(store, id, HWTS_ARMED)); /* for its next run */
 	atomic_store(&hwts_test_at, NULL);
 	/* None was in vain; a row that waits too long for a thread is begun once more. */
-	CHECK_INT(stats_of_store(store).begun, ==, atomic_load(&begins));
+	CHECK_INT(stats_of_store(store).begun, ==, atomic_load(&passes));
 }
 
 /* Looks have not come to it, and no sweep does: what counts is read with the rules, and is begun. */
