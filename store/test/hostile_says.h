@@ -215,7 +215,7 @@ static const struct list LISTS[] = {
 	LIST('m', "null", "now()", "now() + interval '1 day'", "'infinity'", "'-infinity'", "'1960-01-01'",
 	     "'9999-12-31'", "'294000-01-01'"),
 	LIST('n', "0", "1", "2", "7", "-1", "100", "101", "2147483647", "null"),
-	LIST('e', "'error'", "'keep'", "'replace'", "'revive'", "'never'", "null"),
+	LIST('e', "'error'", "'keep'", "'replace'", "'revive'", "'keep_due'", "'never'", "null"),
 	LIST('c', "'@daily'", "'* * * * *'", "null", "'61 * * * *'", "''", "'0 0 30 2 *'"),
 	LIST('z', "'Europe/Berlin'", "'UTC'", "'PST'", "'../x'", "'europe/berlin'", "'FOO+5'", "'posix/UTC'", "'-3'"),
 	LIST('o', "on", "off", "true"),
