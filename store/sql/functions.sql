@@ -37,7 +37,7 @@ begin
   return n;
 end $hwt$;
 
--- As engine.c has it; four bytes a turn, as a turn costs as much as the sums of one byte.
+-- As hwts_bucket() of common.c has it; four bytes a turn, as a turn costs as much as the sums of one byte.
 create or replace function public.hwt_bucket(named bytea, number bigint) returns int
 language plpgsql immutable as $hwt$
 declare

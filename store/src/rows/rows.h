@@ -66,12 +66,12 @@ int hwts_rows_kind_keep(struct hwts_conn *conn, const char *name, const struct h
 int hwts_rows_kinds(struct hwts_conn *conn, hwt_store_kind_info **infos, size_t *count, int64_t *now_us);
 int hwts_rows_kind_remove(struct hwts_conn *conn, const char *name);
 
-/* Which store the connection leads to, and the number of the kind there, 0 if there is none.  name may be NULL. */
 int hwts_rows_not_here(const struct hwts_conn *conn); /* sets the thread's text */
-/* Of a statement that has a condition: " and " the connection leads to where the store is, as far as that is known. */
+/* Writes " and " the condition that the connection leads to the store's own database, or nothing while none is known. */
 #define HWTS_PLACE_SIZE 320
 void hwts_rows_write_place(const struct hwts_db *db, char text[HWTS_PLACE_SIZE]);
 int hwts_rows_here(struct hwts_conn *conn); /* EINVAL: to another store.  SQLite: takes the lock, to write */
+/* Which store the connection leads to, and the number of the kind there, 0 if there is none.  name may be NULL. */
 int hwts_rows_store(struct hwts_conn *conn, const char *name, char store[33], int32_t *kind);
 
 /* In rows_share.c. */
@@ -85,6 +85,7 @@ struct hwts_namesake {
 int hwts_rows_join(struct hwts_conn *conn, const int64_t *kinds, size_t n, int64_t dead, struct hwts_namesake *has);
 int hwts_rows_leave(struct hwts_conn *conn);
 int hwts_rows_bury(struct hwts_conn *conn); /* removes members that died long ago */
+/* PostgreSQL: the renewal is committed before the clock and the shards are read. */
 int hwts_rows_renew(struct hwts_conn *conn, struct hwts_renewal *renewal);
 /* Takes free shards under the epochs that were read.  Sets the new epoch, or skipped, or 0 where another was faster. */
 int hwts_rows_take(struct hwts_conn *conn, struct hwts_shard_row *shards, size_t n);
@@ -189,6 +190,7 @@ int hwts_rows_keep(struct hwts_conn *conn, struct hwts_put *puts, size_t n);
 hwts_each hwts_accepted; /* ctx, a struct hwts_put: its row has been put or changed, and comes back */
 
 /* In rows_run.c and rows_end.c. */
+/* PostgreSQL: what the rows say is read behind the commit. */
 int hwts_rows_begin(struct hwts_conn *conn, struct hwts_want *wants, size_t n, bool synced, bool again);
 /* What processes held when they died, and was not begun. */
 int hwts_rows_inherit(struct hwts_conn *conn, struct hwts_want *wants, size_t n);
@@ -208,7 +210,7 @@ int hwts_rows_tell(struct hwts_conn *conn, const struct hwts_put *puts, size_t n
 /* In rows_put.c. */
 /* all: none if one has an rc.  Otherwise each for itself. */
 int hwts_rows_put(struct hwts_conn *conn, struct hwts_put *puts, size_t n, bool all);
-/* On a connection that was borrowed.  EINVAL: it leads to another store. */
+/* On a connection that was borrowed.  EINVAL: it leads to another store, or to a copy. */
 int hwts_rows_put_on(struct hwts_conn *conn, struct hwts_put *put);
 
 #endif

@@ -100,7 +100,7 @@ static int replaced(void *ctx, const struct hwts_value *value)
 	return 0;
 }
 
-/* Or settings were kept for its end. */
+/* Settings that were kept for its end hold now. */
 static int kept(void *ctx, const struct hwts_value *value)
 {
 	((struct hwts_row *)ctx)->kept = true;

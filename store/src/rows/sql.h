@@ -10,6 +10,7 @@
  *   `x     is it with its schema, also in quotes
  *   @in(?1)@end  is "= any(?1)" for SQLite, too    @tx       PostgreSQL: ", tx = " and this transaction
  *   @now   is the clock of the database in us
+ *   @news  is the channel of news, without the shard: PostgreSQL, in quotes
  *   @boot  is the clock on which leases count      ?1        is the first parameter
  *   @mono  is hwt_now() as @now was read; PostgreSQL: 0
  *   @here  is what the connection says, "here" of struct hwts_conn.  SQLite: only of puts; @values stands before it
