@@ -424,7 +424,7 @@ static inline void look_now(hwt_store *store)
 #define BEGIN_AHEAD(store)                                                                                             \
 	do {                                                                                                           \
 		pthread_mutex_lock(&(store)->lock);                                                                    \
-		(store)->kinds->queue.run_ns = 1;                                                                      \
+		(store)->kinds->begun.run_ns = 1;                                                                      \
 		atomic_store(&hwts_test_keeps_begun, true);                                                            \
 		hwts_wake(store, HWTS_BEGIN);                                                                          \
 		pthread_mutex_unlock(&(store)->lock);                                                                  \

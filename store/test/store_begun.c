@@ -328,7 +328,7 @@ TEST(what_was_begun_ahead_of_runs_that_last_is_given_back)
 	put_rows(store, ids);
 	CHECK(wait_count(&started, 30 + THREADS));
 	/* Not before the others are begun: the return of those shows how long runs take, and none is begun after it. */
-	WAIT_FOR(LOCKED(store, store->kinds->queue.run_ns) > HWT_MS(80));
+	WAIT_FOR(LOCKED(store, store->kinds->begun.run_ns) > HWT_MS(80));
 	WAIT_FOR(count_begun() == THREADS);
 	for (unsigned i = 0; i < ROWS; i++)
 		cancelled += hwt_store_cancel(other, ids[i]) == 0;

@@ -120,7 +120,7 @@ static void wait_settled(const hwt_store *store)
 	if (!world.sqlite)
 		WAIT_FOR(
 		    number_in(ASK("select count(*) from pg_stat_activity where application_name = 'libhwt-store'")) ==
-		    (int64_t)store->pool->idle_count);
+		    (int64_t)store->conns->idle_count);
 }
 
 /* What may be answered: SQLite says what it was told, PostgreSQL that the connection broke, with or without effect. */
@@ -205,13 +205,13 @@ static int put_group(hwt_store *store)
 	for (int i = 0; i < 2; i++)
 		puts[i] =
 		    (struct hwts_put){ .kind_name = "a", .kind = kind, .when_us = 3600000000, .key = i ? "k" : NULL };
-	rc = hwts_pool_get(store, &conn);
+	rc = hwts_conns_get(store, &conn);
 	if (rc != 0)
 		return rc;
 	rc = hwts_numbers_give(store, conn, puts, 2);
 	if (rc == 0)
 		rc = hwts_rows_put(conn, puts, 2, false);
-	hwts_pool_put(store, conn, 0);
+	hwts_conns_put(store, conn, 0);
 	if (rc != 0 || puts[0].rc != 0)
 		return rc ? rc : puts[0].rc;
 	CHECK(puts[1].rc == EEXIST || is_fair(puts[1].rc, 0));

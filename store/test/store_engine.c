@@ -87,7 +87,7 @@ TEST(the_first_registration_of_a_kind_settles_it)
 	struct hwts_conn *conn = NULL;
 	CLOSING hwt_store *store = fresh_store();
 
-	CHECK_INT(hwts_pool_get(store, &conn), ==, 0);
+	CHECK_INT(hwts_conns_get(store, &conn), ==, 0);
 	CHECK_INT(hwts_rows_kind(conn, "a", NULL, &out), ==, ENOENT);
 	CHECK_INT(out.id, ==, -7);
 	CHECK_INT(hwts_rows_kind(conn, "a", &made, &out), ==, 0);
@@ -100,7 +100,7 @@ TEST(the_first_registration_of_a_kind_settles_it)
 		CHECK_INT(hwts_rows_kind(conn, "a", &second, &out), ==, 0);
 	}
 	CHECK_INT(query("select count(*) from %s_shard", world.schema), ==, 3);
-	hwts_pool_put(store, conn, 0);
+	hwts_conns_put(store, conn, 0);
 }
 
 enum { MAKERS = 4, MADE = 15 };
@@ -185,11 +185,11 @@ TEST(a_connection_that_broke_is_not_kept)
 	CLOSING hwt_store *store = fresh_store();
 	struct hwts_conn *conn;
 
-	CHECK_INT(hwts_pool_get(store, &conn), ==, 0);
-	CHECK(!store->pool->idle); /* it was kept since the store was opened */
+	CHECK_INT(hwts_conns_get(store, &conn), ==, 0);
+	CHECK(!store->conns->idle); /* it was kept since the store was opened */
 	conn->broken = true;
-	hwts_pool_put(store, conn, 0);
-	CHECK(!store->pool->idle);
+	hwts_conns_put(store, conn, 0);
+	CHECK(!store->conns->idle);
 }
 
 #ifdef HWT_STORE_POSTGRES
@@ -200,8 +200,8 @@ TEST(a_connection_that_the_server_closed_while_it_was_idle_spoils_no_call)
 	struct pollfd fd;
 
 	put(store, "a", HWT_S(1000));
-	fd = (struct pollfd){ .fd = PQsocket(pg_conn(store->pool->idle)->handle), .events = POLLRDHUP };
-	(void)query("select pg_terminate_backend(%d)", PQbackendPID(pg_conn(store->pool->idle)->handle));
+	fd = (struct pollfd){ .fd = PQsocket(pg_conn(store->conns->idle)->handle), .events = POLLRDHUP };
+	(void)query("select pg_terminate_backend(%d)", PQbackendPID(pg_conn(store->conns->idle)->handle));
 	WAIT_FOR(poll(&fd, 1, 0) == 1);
 	put(store, "a", HWT_S(1000));
 }
@@ -752,7 +752,7 @@ TEST(a_connection_waits_no_longer_than_its_part_can_bear)
 	check_settings(store, HWTS_BEGIN, "2s 200ms 0 read committed off off on 0 UTF8");
 	check_settings(store, HWTS_END, "2s 200ms 0 read committed off off on 0 UTF8");
 	check_settings(store, HWTS_TASK, "2s 10s 0 read committed on on off 0 UTF8");
-	handle = pg_conn(store->pool->idle)->handle;
+	handle = pg_conn(store->conns->idle)->handle;
 	check_option(handle, "connect_timeout", "5");
 	check_option(handle, "tcp_user_timeout", "2000");
 	check_option(handle, "keepalives_idle", "11"); /* the url's own counts */
@@ -767,7 +767,7 @@ TEST(results_of_postgresql_are_what_was_given)
 	struct hwts_conn *conn;
 	CLOSING hwt_store *store = fresh_store();
 
-	CHECK_INT(hwts_pool_get(store, &conn), ==, 0);
+	CHECK_INT(hwts_conns_get(store, &conn), ==, 0);
 	CHECK_INT(hwts_pg_one(pg_conn(conn),
 			      "select (-5)::smallint, (-7)::int, (-9)::bigint, true, null::int,"
 			      " 32767::smallint",
@@ -776,7 +776,7 @@ TEST(results_of_postgresql_are_what_was_given)
 	for (int i = 0; result && i < (int)HWTS_COUNT(read); i++)
 		CHECK_INT(hwts_pg_get(result, 0, i), ==, read[i]);
 	PQclear(result);
-	hwts_pool_put(store, conn, 0);
+	hwts_conns_put(store, conn, 0);
 }
 #endif
 

@@ -135,8 +135,8 @@ static void connect_once(const char *point)
 
 	if (strcmp(point, "drawn") != 0 || atomic_fetch_add(&draws, 1) > 0)
 		return;
-	CHECK_INT(hwts_pool_get(atomic_load(&connecting), &conn), ==, 0);
-	hwts_pool_put(atomic_load(&connecting), conn, 0);
+	CHECK_INT(hwts_conns_get(atomic_load(&connecting), &conn), ==, 0);
+	hwts_conns_put(atomic_load(&connecting), conn, 0);
 }
 
 TEST(ids_that_were_drawn_while_another_thread_met_a_server_are_drawn_again)

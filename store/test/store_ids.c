@@ -142,9 +142,9 @@ TEST(connections_that_come_and_go_use_up_few_numbers)
 	CLOSING hwt_store *store = fresh_store();
 
 	for (int i = 0; i < 20; i++) {
-		pthread_mutex_lock(&store->pool->lock);
-		store->pool->connects++;
-		pthread_mutex_unlock(&store->pool->lock);
+		pthread_mutex_lock(&store->conns->lock);
+		store->conns->connects++;
+		pthread_mutex_unlock(&store->conns->lock);
 		put(store, "a", HWT_S(600));
 	}
 	pthread_mutex_lock(&store->numbers->lock);

@@ -87,7 +87,7 @@ static unsigned place_in_queue(hwt_store *store)
 	unsigned at = 0, last = 0, of_b = 0, of_flood = 0;
 
 	hwts_lock(store);
-	for (const struct hwts_row *row = store->kinds->queue.first; row; row = row->next) {
+	for (const struct hwts_row *row = store->kinds->begun.first; row; row = row->next) {
 		at++;
 		of_b += strcmp(row->group, "b") == 0;
 		of_flood += strcmp(row->group, "flood") == 0;

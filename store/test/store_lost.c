@@ -494,12 +494,12 @@ TEST(what_fails_for_one_put_of_a_group_is_told_to_that_one)
 		    world.schema);
 	CHECK_INT(hwts_kind_of(store, "a", NULL, &puts[0].kind), ==, 0);
 	puts[1].kind = puts[0].kind;
-	CHECK_INT(hwts_pool_get(store, &conn), ==, 0);
+	CHECK_INT(hwts_conns_get(store, &conn), ==, 0);
 	CHECK_INT(hwts_numbers_give(store, conn, puts, 2), ==, 0);
 	atomic_store(&hwts_test_at, end_session);
 	CHECK_INT(hwts_rows_put(conn, puts, 2, false), ==, 0);
 	atomic_store(&hwts_test_at, NULL);
-	hwts_pool_put(store, conn, 0);
+	hwts_conns_put(store, conn, 0);
 	CHECK_INT(puts[0].rc, ==, 0);
 	CHECK(puts[1].rc == ENOTCONN || puts[1].rc == ECONNRESET);
 	CHECK_INT(query("select count(*) from %s_timeout", world.schema), ==, 2);
@@ -520,10 +520,10 @@ TEST(a_server_of_another_cluster_and_one_that_is_not_known_are_used)
 	put(store, "a", HWT_S(3600));
 	CHECK(atomic_load(&db->origin) == here);
 	/* A server that cannot say what it is. */
-	CHECK_INT(hwts_pool_get(store, &conn), ==, 0);
+	CHECK_INT(hwts_conns_get(store, &conn), ==, 0);
 	pg_conn(conn)->origin = 0;
 	CHECK_INT(hwts_rows_get(conn, id, &info), ==, 0);
-	hwts_pool_put(store, conn, 0);
+	hwts_conns_put(store, conn, 0);
 }
 
 TEST(a_role_without_rights_may_ask_which_server_it_is)

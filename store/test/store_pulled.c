@@ -73,7 +73,7 @@ static void check_none(hwt_store *store)
 /* Begun and not out. */
 static void wait_ready(hwt_store *store, unsigned n)
 {
-	WAIT_FOR(LOCKED(store, store->ready->waiting) == n);
+	WAIT_FOR(LOCKED(store, store->poll->waiting) == n);
 }
 
 /* Due, and neither started nor out. */
@@ -258,7 +258,7 @@ TEST(what_waits_to_be_pulled_is_not_given_back)
 	put(store, "a", 0);
 	wait_ready(store, 1);
 	pthread_mutex_lock(&store->lock);
-	hwts_kind_find(store, "a")->queue.first->queued_ns -= HWT_S(3600);
+	hwts_kind_find(store, "a")->begun.first->queued_ns -= HWT_S(3600);
 	pthread_mutex_unlock(&store->lock);
 	id = put(store, "task", 0); /* the beginner wakes up, and looks for what is stale */
 	CHECK(wait_gone(store, id));

@@ -320,12 +320,12 @@ TEST(what_waits_for_a_thread_counts_with_its_own_size)
 	struct hwts_row large = { .kind = kind, .turns = &kind->turns.none, .round = 2, .len = 1000, .priority = 1 };
 	unsigned turn = 0;
 
-	hwts_queue(store, &small);
-	hwts_queue(store, &large);
+	hwts_begun_push(store, &small);
+	hwts_begun_push(store, &large);
 	CHECK_INT(store->runs->queued_bytes, ==, 1010);
-	CHECK(hwts_queue_next(store, &turn, false) == &large);
+	CHECK(hwts_begun_next(store, &turn, false) == &large);
 	CHECK_INT(store->runs->queued_bytes, ==, 10);
-	CHECK(hwts_queue_next(store, &turn, false) == &small);
+	CHECK(hwts_begun_next(store, &turn, false) == &small);
 	CHECK_INT(store->runs->queued_bytes, ==, 0);
 	close_locked(store);
 }

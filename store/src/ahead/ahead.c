@@ -12,7 +12,7 @@
 #include "store/ability.h"
 #include "store/asks.h"
 #include "store/clock.h"
-#include "store/pool.h"
+#include "store/conns.h"
 #include "store/shards.h"
 #include "store/store.h"
 #include "window/window.h"

@@ -2,9 +2,9 @@
 /*
  * Cancel and reschedule: one timeout, many, or one on a connection of the caller.
  */
-#include "runs/queue.h"
-#include "store/group.h"
-#include "store/pool.h"
+#include "runs/begun.h"
+#include "store/commit.h"
+#include "store/conns.h"
 #include "store/run.h"
 #include "store/store.h"
 #include "store/which.h"
@@ -27,19 +27,19 @@ static int64_t id_of(const struct hwts_request *request)
 }
 
 /* In one transaction; what is locked in that moment, or fails there, by itself.  It alone waits for a lock. */
-void hwts_cancel_group(hwt_store *store, struct hwts_request *requests, size_t n)
+void hwts_commit_cancels(hwt_store *store, struct hwts_request *requests, size_t n)
 {
 	int64_t *ids = hwts_alloc(n * (sizeof(*ids) + sizeof(int)));
 	struct hwts_conn *conn;
 	bool alone = requests->alone;
 	size_t i = 0;
-	int rc = ids ? hwts_pool_get(store, &conn) : ENOMEM;
+	int rc = ids ? hwts_conns_get(store, &conn) : ENOMEM;
 
 	HWTS_POINT("cancels");
 	for (const struct hwts_request *request = requests; request && ids; request = request->next)
 		ids[i++] = id_of(request);
 	if (rc == 0)
-		rc = hwts_pool_put(store, conn,
+		rc = hwts_conns_put(store, conn,
 				   alone ? hwts_rows_cancel(conn, ids[0], HWTS_NOT_BEGUN, HWTS_ALL_STATES, false)
 					 : hwts_rows_cancel_all(conn, ids, (int *)(ids + n), n, HWTS_ALL_STATES));
 	i = 0;
@@ -47,7 +47,7 @@ void hwts_cancel_group(hwt_store *store, struct hwts_request *requests, size_t n
 		request->rc = rc || alone ? rc : ((int *)(ids + n))[i];
 		if (rc == 0 && (request->rc == ENOENT || request->rc == EBUSY))
 			(void)hwts_rows_explain(request->rc, ids[i]);
-		hwts_group_text(request);
+		hwts_commit_text(request);
 		request->alone = !alone && (request->rc == EINTR || rc == EIO || rc == ENOMEM);
 	}
 	free(ids);
@@ -66,9 +66,9 @@ static int cancel_begun(hwt_store *store, const struct hwts_about *about, uint64
 
 	if (found != 0)
 		return found == EBUSY ? rc : found;
-	rc = hwts_pool_get(store, &conn);
+	rc = hwts_conns_get(store, &conn);
 	if (rc == 0)
-		rc = hwts_pool_put(store, conn, hwts_rows_cancel(conn, about->id, row->epoch, about->states, false));
+		rc = hwts_conns_put(store, conn, hwts_rows_cancel(conn, about->id, row->epoch, about->states, false));
 	hwts_unbegun(store, row, rc == 0, NULL);
 	return rc;
 }
@@ -81,7 +81,7 @@ static int cancel_shared(hwt_store *store, const struct hwts_about *about)
 		struct cancel_request request = { .id = about->id };
 		uint64_t before = hwts_begin_before(store, about->id);
 
-		hwts_group_do(store, store->cancels, &request.base);
+		hwts_commit_do(store, store->cancels, &request.base);
 		rc = request.base.rc ? hwts_fail(request.base.rc, "%s", request.base.text) : 0;
 		if (rc == EBUSY)
 			rc = cancel_begun(store, about, before, rc);

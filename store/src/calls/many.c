@@ -9,9 +9,9 @@
  * All are moved to one time, the same for every slice: so what has been moved is known by its place.  It is left out of
  * the walk by three ranges: first what is due at that time already, then what is due before, then what is due after.
  */
-#include "runs/queue.h"
+#include "runs/begun.h"
 #include "store/kind.h"
-#include "store/pool.h"
+#include "store/conns.h"
 #include "store/store.h"
 #include "store/which.h"
 #include "window/window.h"
@@ -212,7 +212,7 @@ int hwts_many(hwt_store *store, struct hwts_about *about, struct hwts_move *move
 	int rc = walk ? hwts_kind_of(store, about->kind, NULL, &about->row) : ENOMEM;
 
 	if (rc == 0)
-		rc = hwts_pool_get(store, &walk->conn);
+		rc = hwts_conns_get(store, &walk->conn);
 	if (rc == 0) {
 		walk->store = store;
 		walk->about = about;
@@ -221,7 +221,7 @@ int hwts_many(hwt_store *store, struct hwts_about *about, struct hwts_move *move
 							   (means_pending(walk) ? 1u << HWT_STORE_RUNNING : 0),
 						 .group = about->group,
 						 .any_group = about->any_group };
-		rc = hwts_pool_put(store, walk->conn, walk_all(walk, move));
+		rc = hwts_conns_put(store, walk->conn, walk_all(walk, move));
 		*n = walk->n;
 		free(walk->list.places);
 	}

@@ -5,17 +5,17 @@
 #define _GNU_SOURCE
 #include "ahead/ahead.h"
 #include "runs/pulled.h"
-#include "runs/queue.h"
-#include "runs/ready.h"
+#include "runs/begun.h"
+#include "runs/poll.h"
 #include "share/share.h"
 #include "store/ability.h"
 #include "store/asks.h"
 #include "store/clock.h"
 #include "store/ends.h"
-#include "store/group.h"
+#include "store/commit.h"
 #include "store/kind.h"
 #include "store/numbers.h"
-#include "store/pool.h"
+#include "store/conns.h"
 #include "store/run.h"
 #include "store/shards.h"
 #include "store/store.h"
@@ -31,14 +31,14 @@
 
 /* A store and its parts: those that are called as their structures are, and the others. */
 #define PARTS(part)                                                                                                    \
-	part(life) part(pool) part(numbers) part(asks) part(clock) part(ability) part(shards) part(share) part(window) \
-	    part(runs) part(ready) part(pulled) part(ends) part(reading) part(tally)
+	part(life) part(conns) part(numbers) part(asks) part(clock) part(ability) part(shards) part(share)             \
+	    part(window) part(runs) part(poll) part(pulled) part(ends) part(reading) part(tally)
 #define MEMBER(name) struct hwts_##name name;
 #define POINTER(name) store->name = &whole->name;
 
 struct whole {
 	hwt_store store;
-	struct hwts_group puts, cancels;
+	struct hwts_commit puts, cancels;
 	struct hwts_threads threads[HWTS_ROLES];
 	PARTS(MEMBER)
 };
@@ -113,15 +113,15 @@ static void name_process(struct hwts_db *db)
 static void destroy(hwt_store *store)
 {
 	hwts_numbers_close(store);
-	hwts_pool_close(store);
+	hwts_conns_close(store);
 	hwts_kinds_free(store);
 	if (store->db)
 		store->engine->close(store->db);
-	hwts_ready_destroy(store);
+	hwts_poll_destroy(store);
 	pthread_mutex_destroy(&store->life->lock);
 	hwts_threads_destroy(store);
-	hwts_group_destroy(store->puts);
-	hwts_group_destroy(store->cancels);
+	hwts_commit_destroy(store->puts);
+	hwts_commit_destroy(store->cancels);
 	free(store->url);
 	free(store);
 }
@@ -141,13 +141,13 @@ static hwt_store *make(const hwt_store_config *config)
 	store->config = *config;
 	store->config.name = store->config.schema = NULL; /* the caller's */
 	store->pid = getpid();
-	hwts_group_init(store->puts, hwts_put_group);
-	hwts_group_init(store->cancels, hwts_cancel_group);
+	hwts_commit_init(store->puts, hwts_commit_puts);
+	hwts_commit_init(store->cancels, hwts_commit_cancels);
 	whole->ends.end = &whole->ends.first;
 	hwts_asks_init(store);
-	hwts_ready_init(store);
+	hwts_poll_init(store);
 	pthread_mutex_init(&store->life->lock, NULL);
-	hwts_pool_init(store->pool);
+	hwts_conns_init(store->conns);
 	hwts_threads_init(store);
 	hwts_numbers_init(store->numbers);
 	return store;
@@ -179,7 +179,7 @@ static int open_db(hwt_store *store, const hwt_store_config *config)
 		       store->db->store);
 	if (rc == 0)
 		hwts_numbers_open(store, conn);
-	return hwts_pool_put(store, conn, rc);
+	return hwts_conns_put(store, conn, rc);
 }
 
 static int open_store(hwt_store **out, const char *url, const hwt_store_config *wish)

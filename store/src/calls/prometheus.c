@@ -6,7 +6,7 @@
  * under the lock, those of the database from one list of kinds; without an answer of it they are left out.
  */
 #include "store/kind.h"
-#include "store/pool.h"
+#include "store/conns.h"
 #include "store/store.h"
 
 #include <inttypes.h>
@@ -238,8 +238,8 @@ static bool read_database(hwt_store *store, struct text *text)
 {
 	struct hwts_conn *conn;
 
-	return hwts_pool_get(store, &conn) == 0 &&
-	       hwts_pool_put(store, conn, hwts_rows_kinds(conn, &text->infos, &text->info_count, &text->now_us)) == 0;
+	return hwts_conns_get(store, &conn) == 0 &&
+	       hwts_conns_put(store, conn, hwts_rows_kinds(conn, &text->infos, &text->info_count, &text->now_us)) == 0;
 }
 
 int hwt_store_prometheus(hwt_store *store, char *buf, size_t size)

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Puts.  Single ones share commits: group.c.
+ * Puts.  Single ones share commits: commit.c.
  */
 #include "base/calendar.h"
-#include "runs/queue.h"
-#include "store/group.h"
+#include "runs/begun.h"
+#include "store/commit.h"
 #include "store/kind.h"
 #include "store/numbers.h"
-#include "store/pool.h"
+#include "store/conns.h"
 #include "store/run.h"
 #include "store/store.h"
 #include "window/window.h"
@@ -135,11 +135,11 @@ static int set_first_time(hwt_store *store, struct hwts_conn *conn, struct hwts_
 
 	if (put->schedule && !put->absolute && store->engine->locks_rows) {
 		if (!conn)
-			rc = hwts_pool_get(store, &mine);
+			rc = hwts_conns_get(store, &mine);
 		if (rc == 0)
 			rc = hwts_rows_clock(conn ? conn : mine, conn ? HWTS_OPEN : HWTS_READS, &now_us);
 		if (mine)
-			rc = hwts_pool_put(store, mine, rc);
+			rc = hwts_conns_put(store, mine, rc);
 	}
 	return rc ? rc : hwts_series_begin(put, now_us);
 }
@@ -211,7 +211,7 @@ static void find_changed(hwt_store *store, struct hwts_put *puts, size_t n)
 		if (!hwts_changes(&puts[i]))
 			continue;
 		if (!conn && rc == 0)
-			rc = hwts_pool_get(store, &conn);
+			rc = hwts_conns_get(store, &conn);
 		if (rc == 0)
 			rc = hwts_rows_find(conn, puts[i].kind.id, puts[i].group, puts[i].key, &puts[i].id);
 		if (rc == ENOENT) /* it was not put, or has ended: as the id that was drawn says */
@@ -220,7 +220,7 @@ static void find_changed(hwt_store *store, struct hwts_put *puts, size_t n)
 			puts[i].id = 0;
 	}
 	if (conn)
-		(void)hwts_pool_put(store, conn, 0);
+		(void)hwts_conns_put(store, conn, 0);
 	(void)hwts_fail(ECONNRESET, "%s", text);
 }
 
@@ -228,7 +228,7 @@ static void find_changed(hwt_store *store, struct hwts_put *puts, size_t n)
 static int put(hwt_store *store, struct hwts_put *puts, size_t n, bool all, bool brief)
 {
 	struct hwts_conn *conn;
-	int rc = hwts_pool_get(store, &conn);
+	int rc = hwts_conns_get(store, &conn);
 
 	if (rc != 0)
 		return rc;
@@ -239,13 +239,13 @@ static int put(hwt_store *store, struct hwts_put *puts, size_t n, bool all, bool
 	conn->brief = false;
 	if (rc == 0)
 		note(store, puts, n);
-	if (hwts_pool_put(store, conn, rc) == ECONNRESET)
+	if (hwts_conns_put(store, conn, rc) == ECONNRESET)
 		find_changed(store, puts, n);
 	return rc;
 }
 
 /* A group: what fails for a reason of its own must not fail the others. */
-void hwts_put_group(hwt_store *store, struct hwts_request *requests, size_t n)
+void hwts_commit_puts(hwt_store *store, struct hwts_request *requests, size_t n)
 {
 	struct hwts_put one = { 0 }, *puts = n == 1 ? &one : hwts_alloc(n * sizeof(*puts));
 	size_t i = 0;
@@ -267,7 +267,7 @@ void hwts_put_group(hwt_store *store, struct hwts_request *requests, size_t n)
 		if (n > 1 && (rc == EIO || rc == ENOMEM))
 			request->rc = put(store, put_of(request), 1, false, brief);
 		request->alone = brief && (request->rc == EAGAIN || put_of(request)->rc == EAGAIN);
-		hwts_group_text(request);
+		hwts_commit_text(request);
 	}
 	if (puts != &one)
 		free(puts);
@@ -284,7 +284,7 @@ int hwt_store_put(hwt_store *store, const hwt_store_spec *spec, int64_t *id)
 	if (rc != 0)
 		return hwts_leave(call, rc);
 	request.base.bytes = request.put.len;
-	hwts_group_do(store, store->puts, &request.base);
+	hwts_commit_do(store, store->puts, &request.base);
 	rc = request.base.rc ? request.base.rc : request.put.rc;
 	if (rc != 0)
 		(void)hwts_fail(rc, "%s", request.base.text);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Reading timeouts. */
 #include "store/kind.h"
-#include "store/pool.h"
+#include "store/conns.h"
 #include "store/store.h"
 #include "store/which.h"
 
@@ -68,11 +68,11 @@ static int each_page(hwt_store *store, const char *name, struct hwts_list *list,
 	int rc = hwts_kind_of(store, name, NULL, &kind); /* from memory, mostly */
 
 	if (rc == 0)
-		rc = hwts_pool_get(store, &conn);
+		rc = hwts_conns_get(store, &conn);
 	if (rc != 0)
 		return rc;
 	rc = hwts_rows_list(conn, &kind, list, infos, list->with_data ? PAGE_OF_DATA : PAGE, count);
-	return hwts_pool_put(store, conn, rc);
+	return hwts_conns_put(store, conn, rc);
 }
 
 static int each_of(hwt_store *store, const struct hwts_about *about, each_it *each, void *ctx, hwt_store_info *infos)

@@ -6,7 +6,7 @@
  * them puts without asking.  It is shown again as soon as it has timeouts, or somebody asks to make it.
  */
 #include "store/kind.h"
-#include "store/pool.h"
+#include "store/conns.h"
 #include "store/run.h"
 #include "store/shards.h"
 #include "store/store.h"
@@ -40,9 +40,9 @@ int hwts_kind_of(hwt_store *store, const char *name, const struct hwts_kind_row 
 	if (hwts_kind_known(store, name, out))
 		return 0;
 	made = hwts_alloc(sizeof(*made));
-	rc = made ? hwts_pool_get(store, &conn) : ENOMEM;
+	rc = made ? hwts_conns_get(store, &conn) : ENOMEM;
 	if (rc == 0)
-		rc = hwts_pool_put(store, conn, hwts_kind_ask(store, conn, name, make, &made->row));
+		rc = hwts_conns_put(store, conn, hwts_kind_ask(store, conn, name, make, &made->row));
 	if (rc != 0) {
 		free(made);
 		return rc;
@@ -104,7 +104,7 @@ static void settle(const hwt_store *store, struct hwts_kind *kind, const hwt_sto
 	kind->backoff_max_us = (from->backoff_max_ns ? from->backoff_max_ns : HWT_S(3600)) / 1000;
 	kind->backoff_us = HWTS_MAX(HWTS_MIN(kind->backoff_us, kind->backoff_max_us), 1);
 	kind->backoff_max_us = HWTS_MAX(kind->backoff_max_us, 1);
-	kind->queue.end = &kind->queue.first;
+	kind->begun.end = &kind->begun.first;
 	kind->turns.shards = kind->row.shards;
 	for (uint32_t i = 0; i < kind->row.shards; i++)
 		kind->shards[i].id = kind->row.id * HWTS_SHARDS_MAX + (int32_t)i;
@@ -117,14 +117,14 @@ static int register_kind(hwt_store *store, const hwt_store_kind *kind)
 	struct hwts_conn *conn = NULL;
 	struct hwts_kind *made, *is;
 	struct hwts_shard *shards;
-	int rc = hwts_pool_get(store, &conn);
+	int rc = hwts_conns_get(store, &conn);
 
 	make.mode = (int)kind->mode;
 	make.shards = kind->shards ? kind->shards : make.shards;
 	make.horizon_us = kind->horizon_ns ? kind->horizon_ns / 1000 : make.horizon_us;
 	if (rc != 0)
 		return rc;
-	rc = hwts_pool_put(store, conn, hwts_kind_ask(store, conn, kind->name, &make, &row));
+	rc = hwts_conns_put(store, conn, hwts_kind_ask(store, conn, kind->name, &make, &row));
 	if (rc == 0 && row.mode != make.mode)
 		rc = hwts_fail(EINVAL, "kind %s is in the database with mode %d, not %d", kind->name, row.mode,
 			       make.mode);
@@ -195,10 +195,10 @@ int hwt_store_each_kind(hwt_store *store, bool (*each)(void *ctx, const hwt_stor
 	if (rc == 0 && !each)
 		rc = hwts_fail(EINVAL, "the function is NULL");
 	if (rc == 0)
-		rc = hwts_pool_get(store, &conn);
+		rc = hwts_conns_get(store, &conn);
 	if (rc != 0)
 		return hwts_leave(call, rc);
-	rc = hwts_pool_put(store, conn, hwts_rows_kinds(conn, &infos, &count, &now_us));
+	rc = hwts_conns_put(store, conn, hwts_rows_kinds(conn, &infos, &count, &now_us));
 	for (size_t i = 0; i < count && each(ctx, &infos[i]); i++)
 		;
 	free(infos);
@@ -219,10 +219,10 @@ static int remove_kind(hwt_store *store, const char *name)
 	hwts_unlock(store);
 	if (registered)
 		return hwts_fail(EBUSY, "kind %s is registered by this process", name);
-	rc = hwts_pool_get(store, &conn);
+	rc = hwts_conns_get(store, &conn);
 	if (rc != 0)
 		return rc;
-	rc = hwts_pool_put(store, conn, hwts_rows_kind_remove(conn, name));
+	rc = hwts_conns_put(store, conn, hwts_rows_kind_remove(conn, name));
 	hwts_lock(store);
 	kind = rc == 0 ? hwts_kind_find(store, name) : NULL;
 	if (kind)

@@ -4,7 +4,7 @@
  */
 #include "ahead/ahead.h"
 #include "store/kind.h"
-#include "store/pool.h"
+#include "store/conns.h"
 #include "store/run.h"
 #include "store/store.h"
 
@@ -66,10 +66,10 @@ static int change(hwt_store *store, const char *kind, struct hwts_rules_change *
 	int rc = hwts_kind_of(store, kind, NULL, &row);
 
 	if (rc == 0)
-		rc = hwts_pool_get(store, &conn);
+		rc = hwts_conns_get(store, &conn);
 	if (rc != 0)
 		return rc;
-	rc = hwts_pool_put(store, conn, change_on(store, conn, change, &row));
+	rc = hwts_conns_put(store, conn, change_on(store, conn, change, &row));
 	return rc == ENOENT ? hwts_fail(rc, "there is no kind \"%s\"", kind) : rc;
 }
 
@@ -117,8 +117,8 @@ static int read_groups(hwt_store *store, const char *kind, hwt_store_group_info 
 	if (rc == 0)
 		rc = hwts_kind_of(store, kind, NULL, &row);
 	if (rc == 0)
-		rc = hwts_pool_get(store, &conn);
-	return rc ? rc : hwts_pool_put(store, conn, hwts_rows_groups(conn, row.id, infos, count));
+		rc = hwts_conns_get(store, &conn);
+	return rc ? rc : hwts_conns_put(store, conn, hwts_rows_groups(conn, row.id, infos, count));
 }
 
 int hwt_store_each_group(hwt_store *store, const char *kind, bool (*visit)(void *ctx, const hwt_store_group_info *info),

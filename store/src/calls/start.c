@@ -4,14 +4,14 @@
  */
 #include "ahead/ahead.h"
 #include "runs/pulled.h"
-#include "runs/queue.h"
-#include "runs/ready.h"
+#include "runs/begun.h"
+#include "runs/poll.h"
 #include "share/share.h"
 #include "store/ability.h"
 #include "store/asks.h"
 #include "store/clock.h"
 #include "store/ends.h"
-#include "store/pool.h"
+#include "store/conns.h"
 #include "store/run.h"
 #include "store/shards.h"
 #include "store/store.h"
@@ -21,7 +21,7 @@
 static void set_phase(hwt_store *store, enum hwts_phase phase)
 {
 	store->life->phase = phase;
-	hwts_ready_start(store, phase == HWTS_STARTED);
+	hwts_poll_start(store, phase == HWTS_STARTED);
 }
 
 /*

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Statistics: of a store, and of a kind; how late runs start. */
-#include "runs/queue.h"
+#include "runs/begun.h"
 #include "store/clock.h"
 #include "store/shards.h"
 #include "store/store.h"
@@ -56,7 +56,7 @@ struct overdue {
 static void see_overdue(hwt_store *store, const struct hwts_kind *kind, struct overdue *overdue)
 {
 	overdue->count += kind->turns.queued + hwts_queued(store, kind);
-	overdue->oldest_us = HWTS_MIN(overdue->oldest_us, hwts_queue_oldest_us(kind));
+	overdue->oldest_us = HWTS_MIN(overdue->oldest_us, hwts_begun_oldest_us(kind));
 	overdue->oldest_us = HWTS_MIN(overdue->oldest_us, hwts_window_oldest_us(store, kind));
 }
 

@@ -67,7 +67,7 @@ int hwts_rows_kinds(struct hwts_conn *conn, hwt_store_kind_info **infos, size_t 
 int hwts_rows_kind_remove(struct hwts_conn *conn, const char *name);
 
 int hwts_rows_not_here(const struct hwts_conn *conn); /* sets the thread's text */
-/* Writes " and " the condition that the connection leads to the store's own database, or nothing while none is known. */
+/* Writes " and " the condition that the connection leads to the store's own database; nothing while that is unknown. */
 #define HWTS_PLACE_SIZE 320
 void hwts_rows_write_place(const struct hwts_db *db, char text[HWTS_PLACE_SIZE]);
 int hwts_rows_here(struct hwts_conn *conn); /* EINVAL: to another store.  SQLite: takes the lock, to write */

@@ -11,11 +11,11 @@
 #include "ahead/ahead.h"
 #include "runs/ended.h"
 #include "runs/locked.h"
-#include "runs/queue.h"
+#include "runs/begun.h"
 #include "store/ability.h"
 #include "store/asks.h"
 #include "store/clock.h"
-#include "store/pool.h"
+#include "store/conns.h"
 #include "store/run.h"
 #include "store/shards.h"
 #include "store/store.h"
@@ -41,7 +41,7 @@ static bool one_waits_for_a_thread(const hwt_store *store)
 	HWTS_EACH_KIND (store, kind) {
 		const struct hwts_entry *entry = hwts_window_peek(kind);
 
-		if (entry && (entry->last || kind->row.mode == HWT_STORE_AT_MOST_ONCE) && hwts_queue_may_run(kind))
+		if (entry && (entry->last || kind->row.mode == HWT_STORE_AT_MOST_ONCE) && hwts_begun_may_run(kind))
 			return true;
 	}
 	return false;
@@ -50,14 +50,14 @@ static bool one_waits_for_a_thread(const hwt_store *store)
 /* How many more rows of a kind may be begun; with the lock.  The first is not begun ahead if it is the last attempt. */
 static unsigned room(const hwt_store *store, struct hwts_kind *kind, const struct batch *batch)
 {
-	unsigned now = hwts_queue_free(store, kind, batch->count);
+	unsigned now = hwts_begun_free(store, kind, batch->count);
 	const struct hwts_entry *entry = hwts_window_peek(kind);
 
 	if (kind->pulled)
 		return now;
 	if ((entry && entry->last) || kind->row.mode == HWT_STORE_AT_MOST_ONCE || one_waits_for_a_thread(store))
 		return now;
-	return hwts_queue_is_full(store) ? 0 : HWTS_MAX(now, hwts_queue_ahead(store, kind, batch->work_ns));
+	return hwts_begun_is_full(store) ? 0 : HWTS_MAX(now, hwts_begun_ahead(store, kind, batch->work_ns));
 }
 
 static void add(struct batch *batch, struct hwts_entry *entry)
@@ -82,7 +82,7 @@ static void add(struct batch *batch, struct hwts_entry *entry)
 							   .last = entry->last ||
 								   entry->kind->row.mode == HWT_STORE_AT_MOST_ONCE };
 	batch->bytes += entry->told ? HWTS_MIN(entry->len, TOLD_BYTES) : entry->len;
-	batch->work_ns += hwts_queue_run_ns(entry->kind);
+	batch->work_ns += hwts_begun_run_ns(entry->kind);
 	batch->unsure |= entry->unsure;
 }
 
@@ -97,7 +97,7 @@ static void gather_from(hwt_store *store, struct batch *batch, struct hwts_kind 
 	may = room(store, kind, batch);
 	batch->at_most_once = at_most_once;
 	while (may-- > 0 && batch->count < store->config.batch && batch->bytes < BATCH_BYTES) {
-		struct hwts_entry *entry = hwts_window_pop(store, kind, hwts_queue_free(store, kind, batch->count) > 0);
+		struct hwts_entry *entry = hwts_window_pop(store, kind, hwts_begun_free(store, kind, batch->count) > 0);
 
 		if (!entry)
 			break;
@@ -168,7 +168,7 @@ static void begun(hwt_store *store, struct hwts_entry *entry, struct hwts_row *r
 	row->priority = entry->priority;
 	row->turns = entry->turn.group;
 	row->round = hwts_turns_round(&kind->turns, row->turns);
-	hwts_queue(store, row);
+	hwts_begun_push(store, row);
 	if (!kind->pulled)
 		hwts_wake(store, HWTS_TASK);
 }

@@ -8,7 +8,7 @@
 #include "runs/ended.h"
 #include "store/clock.h"
 #include "store/kind.h"
-#include "store/pool.h"
+#include "store/conns.h"
 #include "store/run.h"
 #include "store/store.h"
 
@@ -48,11 +48,11 @@ bool hwts_is_told(const hwt_store *store, const struct hwts_row *row)
 static void read_run(hwt_store *store, hwt_store_run *run, hwt_store_info *info)
 {
 	struct hwts_conn *conn = NULL;
-	int rc = hwts_pool_get(store, &conn);
+	int rc = hwts_conns_get(store, &conn);
 
 	if (rc == 0) {
 		rc = hwts_rows_get(conn, run->id, info);
-		rc = hwts_pool_put(store, conn, rc);
+		rc = hwts_conns_put(store, conn, rc);
 	}
 	if (rc != 0)
 		return;

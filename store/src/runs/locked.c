@@ -5,7 +5,7 @@
  * process has locked all that it puts.
  */
 #include "runs/locked.h"
-#include "store/pool.h"
+#include "store/conns.h"
 #include "store/store.h"
 
 /* It is due, and nothing but a lock keeps it from being begun. */

@@ -16,8 +16,8 @@
  */
 #include "runs/ender.h"
 #include "runs/pulled.h"
-#include "runs/queue.h"
-#include "runs/ready.h"
+#include "runs/begun.h"
+#include "runs/poll.h"
 #include "store/clock.h"
 #include "store/ends.h"
 #include "store/run.h"
@@ -40,7 +40,7 @@ int hwt_store_fd(hwt_store *store, int *fd)
 		rc = hwts_fail(EINVAL, "the pointer to the descriptor is NULL");
 	if (rc == 0) {
 		hwts_lock(store);
-		rc = hwts_ready_fd(store, fd);
+		rc = hwts_poll_fd(store, fd);
 		hwts_unlock(store);
 	}
 	return hwts_leave(call, rc);
@@ -58,7 +58,7 @@ static struct hwts_row *take(hwt_store *store)
 {
 	struct hwts_row *row;
 
-	while ((row = hwts_queue_next(store, &store->pulled->turn, true)) != NULL) {
+	while ((row = hwts_begun_next(store, &store->pulled->turn, true)) != NULL) {
 		if (hwts_may_start(store, row)) {
 			if (!hwts_series_may_start(row, hwts_start_us(store, row)))
 				hwts_end(store, row);
@@ -80,7 +80,7 @@ static int next(hwt_store *store, struct hwts_pull **out)
 
 	if (hwts_phase(store) != HWTS_STARTED)
 		return hwts_fail(ECANCELED, "the store is not started, or is being stopped");
-	if (hwts_ready_waits(store)) {
+	if (hwts_poll_waits(store)) {
 		pull = hwts_alloc(sizeof(*pull));
 		if (!pull)
 			return ENOMEM;
@@ -97,7 +97,7 @@ static int next(hwt_store *store, struct hwts_pull **out)
 		pull->next->link = &pull->next;
 	store->pulled->first = pull;
 	store->pulled->count++;
-	hwts_queue_runs(store, row->kind);
+	hwts_begun_runs(store, row->kind);
 	hwts_note_start(store, row);
 	*out = pull;
 	return 0;
@@ -129,7 +129,7 @@ static struct hwts_row *bring_back(hwt_store *store, struct hwts_pull *pull)
 	*pull->link = pull->next;
 	if (pull->next)
 		pull->next->link = pull->link;
-	hwts_queue_ran(store, row->kind, 0);
+	hwts_begun_ran(store, row->kind, 0);
 	if (--store->pulled->count == 0)
 		hwts_stir(store);
 	free(pull);

@@ -5,12 +5,12 @@
  */
 #define _GNU_SOURCE
 #include "ahead/ahead.h"
-#include "runs/queue.h"
+#include "runs/begun.h"
 #include "share/share.h"
 #include "store/ability.h"
 #include "store/asks.h"
 #include "store/clock.h"
-#include "store/pool.h"
+#include "store/conns.h"
 #include "store/shards.h"
 #include "store/store.h"
 #include "window/window.h"

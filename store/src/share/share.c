@@ -21,7 +21,7 @@
  *   All by control; hwts_share_join and the first renewal also by hwt_store_start, before there is a control.
  */
 #include "ahead/ahead.h"
-#include "runs/queue.h"
+#include "runs/begun.h"
 #include "share/share.h"
 #include "store/ability.h"
 #include "store/clock.h"

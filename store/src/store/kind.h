@@ -43,7 +43,7 @@ struct hwts_kind {
 		unsigned count, running;
 		int8_t least;   /* priority */
 		int64_t run_ns; /* how long a run has a thread: a mean of the last ones; 0: none has been */
-	} queue;                /* queue.c */
+	} begun;                /* begun.c */
 };
 
 /* Without asking.  One that nobody has registered is asked for once a lease. */

@@ -16,7 +16,7 @@
  *   Its lock guards all of it; it is not held during an exchange.
  */
 #include "store/numbers.h"
-#include "store/pool.h"
+#include "store/conns.h"
 #include "store/run.h"
 #include "store/store.h"
 
@@ -45,7 +45,7 @@ static bool take(hwt_store *store, struct hwts_put *put)
 {
 	struct hwts_numbers *numbers = store->numbers;
 
-	drop_old(store, hwts_pool_connects(store));
+	drop_old(store, hwts_conns_connects(store));
 	if (numbers->ranges[0].left == 0) {
 		numbers->ranges[0] = numbers->ranges[1];
 		numbers->ranges[1].left = 0;
@@ -87,7 +87,7 @@ static int draw(hwt_store *store, struct hwts_conn *conn, int64_t n, bool hasty)
 
 	pthread_mutex_lock(&numbers->lock);
 	count = HWTS_MAX(n, numbers->block) | 1; /* odd: else many short processes would meet in few buckets */
-	connects = hwts_pool_connects(store);
+	connects = hwts_conns_connects(store);
 	pthread_mutex_unlock(&numbers->lock);
 	rc = hwts_rows_draw(conn, count, hasty, &first);
 	if (rc != 0)
@@ -95,7 +95,7 @@ static int draw(hwt_store *store, struct hwts_conn *conn, int64_t n, bool hasty)
 	HWTS_POINT("drawn");
 	pthread_mutex_lock(&numbers->lock);
 	numbers->block = HWTS_MIN(2 * numbers->block, BLOCK_MOST);
-	if (connects == hwts_pool_connects(store))
+	if (connects == hwts_conns_connects(store))
 		keep(store, connects, first, count);
 	pthread_mutex_unlock(&numbers->lock);
 	return 0;
@@ -155,9 +155,9 @@ static void *drawer(void *arg)
 			continue;
 		}
 		pthread_mutex_unlock(&numbers->lock);
-		rc = hwts_pool_get(store, &conn);
+		rc = hwts_conns_get(store, &conn);
 		if (rc == 0)
-			rc = hwts_pool_put(store, conn, draw(store, conn, 0, true));
+			rc = hwts_conns_put(store, conn, draw(store, conn, 0, true));
 		pthread_mutex_lock(&numbers->lock);
 		if (rc != 0 && rc != EAGAIN && !numbers->halt)
 			hwts_wait_ns(&numbers->wanted, &numbers->lock, HWT_S(1));
@@ -202,8 +202,8 @@ int hwts_numbers_give_on(hwt_store *store, void *connection, struct hwts_put *pu
 	pthread_mutex_unlock(&numbers->lock);
 	if (hwts_holds_lock(store) || store->engine->blocks(connection))
 		return give_in_hand(store, put);
-	rc = hwts_pool_get(store, &conn);
-	return rc ? rc : hwts_pool_put(store, conn, hwts_numbers_give(store, conn, put, 1));
+	rc = hwts_conns_get(store, &conn);
+	return rc ? rc : hwts_conns_put(store, conn, hwts_numbers_give(store, conn, put, 1));
 }
 
 /* Behind the put: in a transaction that had only read, it could no more write if the drawer came first. */

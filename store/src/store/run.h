@@ -32,7 +32,7 @@ int64_t hwts_back_off_us(const struct hwts_kind *kind, unsigned attempt); /* aft
 void hwts_fail_run(struct hwts_row *row, const char *error, bool counts);
 void hwts_answered(struct hwts_running *running, int rc); /* what the task has returned */
 
-/* In tasks.c.  With the lock, of a row that was taken from the queue. */
+/* In workers.c.  With the lock, of a row that was taken from the queue. */
 bool hwts_may_start(hwt_store *store, struct hwts_row *row);         /* false: it has been given back */
 int64_t hwts_start_us(hwt_store *store, const struct hwts_row *row); /* the time of its start, for its series */
 void hwts_note_start(hwt_store *store, struct hwts_row *row);

@@ -65,10 +65,10 @@ struct hwt_store {
 	/* Parts.  Each is touched by the file of its name, or by those that the comment names; test/layers.sh looks. */
 	struct hwts_life *life;  /* store.c, start.c, register.c */
 	struct hwts_kind *kinds; /* kind.c */
-	struct hwts_pool *pool;
+	struct hwts_conns *conns;
 	struct hwts_numbers *numbers;
-	struct hwts_group *puts;      /* put.c */
-	struct hwts_group *cancels;   /* change.c */
+	struct hwts_commit *puts;      /* put.c */
+	struct hwts_commit *cancels;   /* change.c */
 	pthread_mutex_t lock;         /* store.c */
 	pthread_cond_t stirred;       /* store.c */
 	struct hwts_threads *threads; /* store.c */
@@ -78,8 +78,8 @@ struct hwt_store {
 	struct hwts_shards *shards;
 	struct hwts_share *share;   /* share.c, share_life.c */
 	struct hwts_window *window; /* window.c, window_in.c, window_life.c, window_due.c */
-	struct hwts_runs *runs;     /* queue.c */
-	struct hwts_ready *ready;
+	struct hwts_runs *runs;     /* begun.c */
+	struct hwts_poll *poll;
 	struct hwts_pulled *pulled;
 	struct hwts_ends *ends;       /* ends.c, ender.c */
 	struct hwts_reading *reading; /* ahead.c, found.c */

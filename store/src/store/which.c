@@ -3,7 +3,7 @@
  * Which timeouts a call is about: one, by its id or by its key, or many, of a group or of a kind.
  */
 #include "store/kind.h"
-#include "store/pool.h"
+#include "store/conns.h"
 #include "store/which.h"
 
 #define LOOKS 10 /* for a key whose timeout changes while it is looked for */
@@ -95,6 +95,6 @@ int hwts_about_do(hwt_store *store, struct hwts_about *about, hwts_do_it *act, v
 	int rc = about->by_key ? hwts_kind_of(store, about->kind, NULL, &about->row) : 0; /* ENOENT: it is not made */
 
 	if (rc == 0)
-		rc = hwts_pool_get(store, &conn);
-	return rc ? rc : hwts_pool_put(store, conn, hwts_about_do_on(conn, about, act, ctx));
+		rc = hwts_conns_get(store, &conn);
+	return rc ? rc : hwts_conns_put(store, conn, hwts_about_do_on(conn, about, act, ctx));
 }

@@ -8,7 +8,7 @@ int64_t sim_queued_ns(const struct node *node, int64_t id)
 
 	hwts_lock(node->store);
 	HWTS_EACH_KIND (node->store, kind)
-		for (const struct hwts_row *row = kind->queue.first; row; row = row->next)
+		for (const struct hwts_row *row = kind->begun.first; row; row = row->next)
 			since_ns = row->id == id ? row->queued_ns : since_ns;
 	hwts_unlock(node->store);
 	return since_ns;
@@ -72,10 +72,10 @@ void sim_count_inside(struct node *node)
 		struct count entries = count_entries(store, kind), groups = count_groups(kind);
 		unsigned queued = 0;
 
-		for (const struct hwts_row *row = kind->queue.first; row; row = row->next)
+		for (const struct hwts_row *row = kind->begun.first; row; row = row->next)
 			queued++;
-		if (queued != kind->queue.count)
-			sim_fail("the queue", 0, "of %s has %u rows and not %u", kind->name, queued, kind->queue.count);
+		if (queued != kind->begun.count)
+			sim_fail("the queue", 0, "of %s has %u rows and not %u", kind->name, queued, kind->begun.count);
 		if (entries.begun != groups.begun || entries.running != groups.running ||
 		    entries.reserved != groups.reserved)
 			sim_fail("groups", 0, "of %s have %u begun, %u running, %u tokens, and not %u, %u, %u",

@@ -8,7 +8,7 @@
  */
 #include "store/asks.h"
 #include "store/kind.h"
-#include "store/pool.h"
+#include "store/conns.h"
 #include "store/store.h"
 
 #define KEEP 16
@@ -44,10 +44,10 @@ static int check_kinds(hwt_store *store, struct hwts_conn *conn)
 	return rc;
 }
 
-void hwts_pool_init(struct hwts_pool *pool)
+void hwts_conns_init(struct hwts_conns *conns)
 {
-	pthread_mutex_init(&pool->lock, NULL);
-	hwts_cond_init(&pool->freed);
+	pthread_mutex_init(&conns->lock, NULL);
+	hwts_cond_init(&conns->freed);
 }
 
 int hwts_connect(hwt_store *store, enum hwts_role role, struct hwts_conn **out)
@@ -63,9 +63,9 @@ int hwts_connect(hwt_store *store, enum hwts_role role, struct hwts_conn **out)
 		*out = NULL;
 		return rc;
 	}
-	pthread_mutex_lock(&store->pool->lock);
-	store->pool->connects += store->engine->locks_rows; /* SQLite's file loses nothing that was committed */
-	pthread_mutex_unlock(&store->pool->lock);
+	pthread_mutex_lock(&store->conns->lock);
+	store->conns->connects += store->engine->locks_rows; /* SQLite's file loses nothing that was committed */
+	pthread_mutex_unlock(&store->conns->lock);
 	return 0;
 }
 
@@ -74,21 +74,21 @@ static void wait_for_turn(hwt_store *store)
 {
 	int64_t until_ns = hwt_now() + MOST_WAIT_NS;
 
-	pthread_mutex_lock(&store->pool->lock);
-	while (store->pool->used_count >= MOST && hwt_now() < until_ns) {
+	pthread_mutex_lock(&store->conns->lock);
+	while (store->conns->used_count >= MOST && hwt_now() < until_ns) {
 		HWTS_POINT("pool is full");
-		hwts_wait_ns(&store->pool->freed, &store->pool->lock, until_ns - hwt_now());
+		hwts_wait_ns(&store->conns->freed, &store->conns->lock, until_ns - hwt_now());
 	}
-	store->pool->used_count++;
-	pthread_mutex_unlock(&store->pool->lock);
+	store->conns->used_count++;
+	pthread_mutex_unlock(&store->conns->lock);
 }
 
 static void end_turn(hwt_store *store)
 {
-	pthread_mutex_lock(&store->pool->lock);
-	store->pool->used_count -= store->pool->used_count > 0; /* the first one was made by hwt_store_open */
-	pthread_cond_signal(&store->pool->freed);
-	pthread_mutex_unlock(&store->pool->lock);
+	pthread_mutex_lock(&store->conns->lock);
+	store->conns->used_count -= store->conns->used_count > 0; /* the first one was made by hwt_store_open */
+	pthread_cond_signal(&store->conns->freed);
+	pthread_mutex_unlock(&store->conns->lock);
 }
 
 static int get(hwt_store *store, struct hwts_conn **out)
@@ -96,13 +96,13 @@ static int get(hwt_store *store, struct hwts_conn **out)
 	struct hwts_conn *conn;
 
 	do {
-		pthread_mutex_lock(&store->pool->lock);
-		conn = store->pool->idle;
+		pthread_mutex_lock(&store->conns->lock);
+		conn = store->conns->idle;
 		if (conn) {
-			store->pool->idle = conn->next;
-			store->pool->idle_count--;
+			store->conns->idle = conn->next;
+			store->conns->idle_count--;
 		}
-		pthread_mutex_unlock(&store->pool->lock);
+		pthread_mutex_unlock(&store->conns->lock);
 		if (!conn)
 			return hwts_connect(store, HWTS_CALL, out);
 		/* The server may have closed it meanwhile, which must not spoil a call. */
@@ -114,7 +114,7 @@ static int get(hwt_store *store, struct hwts_conn **out)
 	} while (true);
 }
 
-int hwts_pool_get(hwt_store *store, struct hwts_conn **out)
+int hwts_conns_get(hwt_store *store, struct hwts_conn **out)
 {
 	int rc;
 
@@ -125,19 +125,19 @@ int hwts_pool_get(hwt_store *store, struct hwts_conn **out)
 	return rc;
 }
 
-int hwts_pool_put(hwt_store *store, struct hwts_conn *conn, int rc)
+int hwts_conns_put(hwt_store *store, struct hwts_conn *conn, int rc)
 {
 	bool kept = false;
 
 	if (!conn->broken) {
-		pthread_mutex_lock(&store->pool->lock);
-		kept = store->pool->idle_count < KEEP;
+		pthread_mutex_lock(&store->conns->lock);
+		kept = store->conns->idle_count < KEEP;
 		if (kept) {
-			conn->next = store->pool->idle;
-			store->pool->idle = conn;
-			store->pool->idle_count++;
+			conn->next = store->conns->idle;
+			store->conns->idle = conn;
+			store->conns->idle_count++;
 		}
-		pthread_mutex_unlock(&store->pool->lock);
+		pthread_mutex_unlock(&store->conns->lock);
 	}
 	if (!kept)
 		store->engine->disconnect(conn);
@@ -145,23 +145,23 @@ int hwts_pool_put(hwt_store *store, struct hwts_conn *conn, int rc)
 	return rc;
 }
 
-void hwts_pool_close(hwt_store *store)
+void hwts_conns_close(hwt_store *store)
 {
-	for (struct hwts_conn *next; store->pool->idle; store->pool->idle = next) {
-		next = store->pool->idle->next;
-		store->engine->disconnect(store->pool->idle);
+	for (struct hwts_conn *next; store->conns->idle; store->conns->idle = next) {
+		next = store->conns->idle->next;
+		store->engine->disconnect(store->conns->idle);
 	}
-	pthread_mutex_destroy(&store->pool->lock);
-	pthread_cond_destroy(&store->pool->freed);
+	pthread_mutex_destroy(&store->conns->lock);
+	pthread_cond_destroy(&store->conns->freed);
 }
 
-unsigned hwts_pool_connects(hwt_store *store)
+unsigned hwts_conns_connects(hwt_store *store)
 {
 	unsigned connects;
 
-	pthread_mutex_lock(&store->pool->lock);
-	connects = store->pool->connects;
-	pthread_mutex_unlock(&store->pool->lock);
+	pthread_mutex_lock(&store->conns->lock);
+	connects = store->conns->connects;
+	pthread_mutex_unlock(&store->conns->lock);
 	return connects;
 }
 
@@ -186,10 +186,10 @@ void hwts_works(hwt_store *store, unsigned *failures)
 /* That a server has lost a kind is found when it is back, long after the first failure: told once, by control. */
 static bool tells_error(hwt_store *store, enum hwts_role role, int rc)
 {
-	bool tells = role == HWTS_CONTROL && rc == EIO && !store->pool->told_error;
+	bool tells = role == HWTS_CONTROL && rc == EIO && !store->conns->told_error;
 
 	if (tells)
-		store->pool->told_error = true;
+		store->conns->told_error = true;
 	return tells;
 }
 

@@ -6,8 +6,8 @@
  * begin, so nothing starts it meanwhile, here or elsewhere.  The ender waits for rows that calls have.
  */
 #include "runs/ender.h"
-#include "runs/queue.h"
-#include "runs/ready.h"
+#include "runs/begun.h"
+#include "runs/poll.h"
 #include "store/ends.h"
 #include "store/run.h"
 #include "store/shards.h"
@@ -21,9 +21,9 @@
 /* One more, or less, that waits: for a thread, or to be pulled. */
 static void count(hwt_store *store, const struct hwts_row *row, int n)
 {
-	row->kind->queue.count += (unsigned)n;
+	row->kind->begun.count += (unsigned)n;
 	if (row->kind->pulled) {
-		hwts_ready_wait(store, n);
+		hwts_poll_wait(store, n);
 		return;
 	}
 	store->runs->queued += (unsigned)n;
@@ -34,17 +34,17 @@ static void count(hwt_store *store, const struct hwts_row *row, int n)
  * Groups take turns here, too, so that one that came first does not make the others wait.  Within a group the larger
  * priority has the place of the smaller.
  */
-void hwts_queue(hwt_store *store, struct hwts_row *row)
+void hwts_begun_push(hwt_store *store, struct hwts_row *row)
 {
 	struct hwts_kind *kind = row->kind;
-	struct hwts_row **link = &kind->queue.first;
-	const struct hwts_row *last = kind->queue.first ? (struct hwts_row *)kind->queue.end
+	struct hwts_row **link = &kind->begun.first;
+	const struct hwts_row *last = kind->begun.first ? (struct hwts_row *)kind->begun.end
 							: NULL; /* next is its first */
 
 	count(store, row, 1); /* below it may be another */
-	kind->queue.least = last ? HWTS_MIN(kind->queue.least, row->priority) : row->priority;
-	if (last && row->priority == kind->queue.least && (int32_t)(last->round - row->round) <= 0)
-		link = kind->queue.end;
+	kind->begun.least = last ? HWTS_MIN(kind->begun.least, row->priority) : row->priority;
+	if (last && row->priority == kind->begun.least && (int32_t)(last->round - row->round) <= 0)
+		link = kind->begun.end;
 	for (; *link && (int32_t)((*link)->round - row->round) <= 0; link = &(*link)->next) {
 		struct hwts_row *other = *link;
 		uint32_t round = row->round;
@@ -56,13 +56,13 @@ void hwts_queue(hwt_store *store, struct hwts_row *row)
 		other->round = round;
 		*link = row;
 		if (!row->next)
-			kind->queue.end = &row->next;
+			kind->begun.end = &row->next;
 		row = other;
 	}
 	row->next = *link;
 	*link = row;
 	if (!row->next)
-		kind->queue.end = &row->next;
+		kind->begun.end = &row->next;
 }
 
 /* Out of the queue; link leads to it. */
@@ -72,54 +72,54 @@ static struct hwts_row *unqueue(hwt_store *store, struct hwts_kind *kind, struct
 
 	*link = row->next;
 	if (!row->next)
-		kind->queue.end = link;
+		kind->begun.end = link;
 	row->next = NULL;
 	count(store, row, -1);
 	return row;
 }
 
 /* Kinds take turns. */
-struct hwts_row *hwts_queue_next(hwt_store *store, unsigned *turn, bool pulled)
+struct hwts_row *hwts_begun_next(hwt_store *store, unsigned *turn, bool pulled)
 {
 	struct hwts_kind *kind = hwts_kind_turn(store, *turn);
 
 	for (size_t i = 0, n = hwts_kind_count(store); i < n; i++, kind = hwts_kind_around(store, kind)) {
-		if (kind->pulled != pulled || !kind->queue.first || kind->queue.running >= kind->concurrency)
+		if (kind->pulled != pulled || !kind->begun.first || kind->begun.running >= kind->concurrency)
 			continue;
 		*turn += (unsigned)i + 1;
-		kind->turns.round = kind->queue.first->round;
-		return unqueue(store, kind, &kind->queue.first);
+		kind->turns.round = kind->begun.first->round;
+		return unqueue(store, kind, &kind->begun.first);
 	}
 	return NULL;
 }
 
-void hwts_queue_runs(hwt_store *store, struct hwts_kind *kind)
+void hwts_begun_runs(hwt_store *store, struct hwts_kind *kind)
 {
-	kind->queue.running++;
+	kind->begun.running++;
 	store->runs->running += !kind->pulled;
 }
 
-void hwts_queue_ran(hwt_store *store, struct hwts_kind *kind, int64_t took_ns)
+void hwts_begun_ran(hwt_store *store, struct hwts_kind *kind, int64_t took_ns)
 {
-	int64_t is_ns = kind->queue.run_ns;
+	int64_t is_ns = kind->begun.run_ns;
 
-	kind->queue.running--;
+	kind->begun.running--;
 	if (kind->pulled)
 		return;
 	store->runs->running--;
-	kind->queue.run_ns = HWTS_MAX(is_ns ? is_ns + (took_ns - is_ns) / 4 : took_ns, 1);
+	kind->begun.run_ns = HWTS_MAX(is_ns ? is_ns + (took_ns - is_ns) / 4 : took_ns, 1);
 }
 
 unsigned hwts_queued(const hwt_store *store, const struct hwts_kind *kind)
 {
-	return kind ? kind->queue.count : store->runs->queued;
+	return kind ? kind->begun.count : store->runs->queued;
 }
 
-int64_t hwts_queue_oldest_us(const struct hwts_kind *kind)
+int64_t hwts_begun_oldest_us(const struct hwts_kind *kind)
 {
 	int64_t oldest_us = HWTS_NEVER;
 
-	for (const struct hwts_row *row = kind->queue.first; row; row = row->next)
+	for (const struct hwts_row *row = kind->begun.first; row; row = row->next)
 		oldest_us = HWTS_MIN(oldest_us, row->due_us);
 	return oldest_us;
 }
@@ -128,48 +128,48 @@ int64_t hwts_queue_oldest_us(const struct hwts_kind *kind)
  * What may be begun
  */
 
-unsigned hwts_queue_free(const hwt_store *store, const struct hwts_kind *kind, size_t others)
+unsigned hwts_begun_free(const hwt_store *store, const struct hwts_kind *kind, size_t others)
 {
 	unsigned all = store->config.threads, busy = store->runs->queued + store->runs->running + (unsigned)others,
-		 mine = kind->queue.count + kind->queue.running, threads = HWTS_MIN(kind->concurrency, all);
+		 mine = kind->begun.count + kind->begun.running, threads = HWTS_MIN(kind->concurrency, all);
 
 	if (kind->pulled)
 		return kind->concurrency - HWTS_MIN(mine, kind->concurrency);
 	return busy >= all || mine >= threads ? 0 : HWTS_MIN(all - busy, threads - mine);
 }
 
-bool hwts_queue_may_run(const struct hwts_kind *kind)
+bool hwts_begun_may_run(const struct hwts_kind *kind)
 {
-	return !kind->pulled && kind->queue.count + kind->queue.running < kind->concurrency;
+	return !kind->pulled && kind->begun.count + kind->begun.running < kind->concurrency;
 }
 
 /*
  * Within AHEAD_NS: the threads first run what all kinds have in their queues.  So that a batch is worth its round trip,
  * none while half of them are there.
  */
-unsigned hwts_queue_ahead(const hwt_store *store, const struct hwts_kind *kind, int64_t work_ns)
+unsigned hwts_begun_ahead(const hwt_store *store, const struct hwts_kind *kind, int64_t work_ns)
 {
-	int64_t threads = HWTS_MIN(kind->concurrency, store->config.threads), run_ns = kind->queue.run_ns,
+	int64_t threads = HWTS_MIN(kind->concurrency, store->config.threads), run_ns = kind->begun.run_ns,
 		left_ns = AHEAD_NS * store->config.threads - work_ns, most;
 
 	if (run_ns == 0) /* nobody knows how long it takes */
 		return 0;
 	HWTS_EACH_KIND (store, k)
-		left_ns -= k->queue.count * k->queue.run_ns;
+		left_ns -= k->begun.count * k->begun.run_ns;
 	most = HWTS_MIN(AHEAD_NS * threads / run_ns, store->config.batch);
-	return kind->queue.count > most / 2
+	return kind->begun.count > most / 2
 		   ? 0
-		   : (unsigned)HWTS_MAX(HWTS_MIN(left_ns / run_ns, most - kind->queue.count), 0);
+		   : (unsigned)HWTS_MAX(HWTS_MIN(left_ns / run_ns, most - kind->begun.count), 0);
 }
 
-bool hwts_queue_is_full(const hwt_store *store)
+bool hwts_begun_is_full(const hwt_store *store)
 {
 	return store->runs->queued_bytes >= QUEUE_BYTES;
 }
 
-int64_t hwts_queue_run_ns(const struct hwts_kind *kind)
+int64_t hwts_begun_run_ns(const struct hwts_kind *kind)
 {
-	return kind->queue.run_ns;
+	return kind->begun.run_ns;
 }
 
 /*
@@ -199,7 +199,7 @@ void hwts_give_back(hwt_store *store, struct hwts_row *row)
 void hwts_give_back_queued(hwt_store *store, bool all)
 {
 	HWTS_EACH_KIND (store, kind)
-		for (struct hwts_row **link = &kind->queue.first; kind->queue.first && *link;)
+		for (struct hwts_row **link = &kind->begun.first; kind->begun.first && *link;)
 			if (all || !hwts_keeps(store, (*link)->shard))
 				hwts_give_back(store, unqueue(store, kind, link));
 			else
@@ -215,9 +215,9 @@ void hwts_give_back_stale(hwt_store *store, int64_t age_ns)
 	int64_t now_ns = hwt_now();
 
 	HWTS_EACH_KIND (store, kind)
-		while (!kind->pulled && kind->queue.first && now_ns - kind->queue.first->queued_ns >= age_ns) {
-			kind->queue.run_ns = HWTS_MAX(kind->queue.run_ns, age_ns * store->config.threads);
-			hwts_give_back(store, unqueue(store, kind, &kind->queue.first));
+		while (!kind->pulled && kind->begun.first && now_ns - kind->begun.first->queued_ns >= age_ns) {
+			kind->begun.run_ns = HWTS_MAX(kind->begun.run_ns, age_ns * store->config.threads);
+			hwts_give_back(store, unqueue(store, kind, &kind->begun.first));
 		}
 }
 
@@ -245,7 +245,7 @@ void hwts_doubt_begun(hwt_store *store)
 	HWTS_EACH_KIND (store, kind) {
 		if (kind->row.mode == HWT_STORE_AT_MOST_ONCE) /* its begins are synced */
 			continue;
-		for (struct hwts_row **link = &kind->queue.first; kind->queue.first && *link;) {
+		for (struct hwts_row **link = &kind->begun.first; kind->begun.first && *link;) {
 			const struct hwts_row *row = *link;
 
 			if (hwts_keeps(store, row->shard) && hwts_holds(store, row->shard, row->epoch))
@@ -263,7 +263,7 @@ unsigned hwts_doubts(const hwt_store *store)
 
 static struct hwts_row *unqueue_id(hwt_store *store, struct hwts_kind *kind, int64_t id)
 {
-	for (struct hwts_row **link = kind ? &kind->queue.first : NULL; link && *link; link = &(*link)->next)
+	for (struct hwts_row **link = kind ? &kind->begun.first : NULL; link && *link; link = &(*link)->next)
 		if ((*link)->id == id)
 			return unqueue(store, kind, link);
 	return NULL;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Rows that were begun and have not started: the queue of each kind, and what threads are free for; queue.c.
+ * Rows that were begun and have not started: the queue of each kind, and what threads are free for; begun.c.
  */
-#ifndef HWTS_QUEUE_H
-#define HWTS_QUEUE_H
+#ifndef HWTS_BEGUN_H
+#define HWTS_BEGUN_H
 
 #include "store/kind.h"
 
@@ -15,20 +15,20 @@ struct hwts_runs {
 };
 
 /* With the lock. */
-void hwts_queue(hwt_store *store, struct hwts_row *row);
+void hwts_begun_push(hwt_store *store, struct hwts_row *row);
 /* Of a kind that is pulled, or not.  NULL: none may have one more run. */
-struct hwts_row *hwts_queue_next(hwt_store *store, unsigned *turn, bool pulled);
-void hwts_queue_runs(hwt_store *store, struct hwts_kind *kind); /* one that was taken; then ran */
-void hwts_queue_ran(hwt_store *store, struct hwts_kind *kind, int64_t took_ns);
+struct hwts_row *hwts_begun_next(hwt_store *store, unsigned *turn, bool pulled);
+void hwts_begun_runs(hwt_store *store, struct hwts_kind *kind); /* one that was taken; then ran */
+void hwts_begun_ran(hwt_store *store, struct hwts_kind *kind, int64_t took_ns);
 unsigned hwts_queued(const hwt_store *store, const struct hwts_kind *kind); /* NULL: of all, for threads */
-int64_t hwts_queue_oldest_us(const struct hwts_kind *kind);                 /* HWTS_NEVER: it is empty */
+int64_t hwts_begun_oldest_us(const struct hwts_kind *kind);                 /* HWTS_NEVER: it is empty */
 /* How many more rows of a kind can start at once, beside others that are about to be queued. */
-unsigned hwts_queue_free(const hwt_store *store, const struct hwts_kind *kind, size_t others);
-bool hwts_queue_may_run(const struct hwts_kind *kind); /* one more on a thread, as far as its concurrency goes */
+unsigned hwts_begun_free(const hwt_store *store, const struct hwts_kind *kind, size_t others);
+bool hwts_begun_may_run(const struct hwts_kind *kind); /* one more on a thread, as far as its concurrency goes */
 /* How many more will start soon; those others take work_ns. */
-unsigned hwts_queue_ahead(const hwt_store *store, const struct hwts_kind *kind, int64_t work_ns);
-bool hwts_queue_is_full(const hwt_store *store);         /* of data */
-int64_t hwts_queue_run_ns(const struct hwts_kind *kind); /* how long a run takes; 0: nobody knows */
+unsigned hwts_begun_ahead(const hwt_store *store, const struct hwts_kind *kind, int64_t work_ns);
+bool hwts_begun_is_full(const hwt_store *store);         /* of data */
+int64_t hwts_begun_run_ns(const struct hwts_kind *kind); /* how long a run takes; 0: nobody knows */
 
 void hwts_give_back(hwt_store *store, struct hwts_row *row);       /* it was not started */
 void hwts_give_back_queued(hwt_store *store, bool all);            /* those of shards that are not held, or all */

@@ -11,11 +11,11 @@
  */
 #include "runs/ended.h"
 #include "runs/ender.h"
-#include "runs/queue.h"
+#include "runs/begun.h"
 #include "store/ability.h"
 #include "store/clock.h"
 #include "store/ends.h"
-#include "store/pool.h"
+#include "store/conns.h"
 #include "store/run.h"
 #include "store/shards.h"
 #include "store/store.h"
@@ -193,12 +193,12 @@ static void serve(hwt_store *store, struct hwts_row *row, struct hwts_conn **con
 
 	if (!hwts_may_start(store, row))
 		return;
-	hwts_queue_runs(store, kind);
+	hwts_begun_runs(store, kind);
 	now_us = hwts_start_us(store, row);
 	hwts_unlock(store);
 	ended = hwts_series_may_start(row, now_us) && run_in(store, row, conn, failures);
 	hwts_lock(store);
-	hwts_queue_ran(store, kind, hwt_now() - began_ns);
+	hwts_begun_ran(store, kind, hwt_now() - began_ns);
 	if (row->give_back)
 		hwts_give_back(store, row);
 	else if (ended)
@@ -220,7 +220,7 @@ void *hwts_task(void *arg)
 
 	hwts_lock(store);
 	while (!hwts_halts(store, HWTS_TASK) || hwts_queued(store, NULL) > 0) {
-		row = hwts_queue_next(store, &turn, false);
+		row = hwts_begun_next(store, &turn, false);
 		if (row)
 			serve(store, row, &conn, &failures);
 		else if (hwts_halts(store, HWTS_TASK))

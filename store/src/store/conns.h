@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Connections of callers; pool.c. */
-#ifndef HWTS_POOL_H
-#define HWTS_POOL_H
+/* Connections of callers; conns.c. */
+#ifndef HWTS_CONNS_H
+#define HWTS_CONNS_H
 
 #include "rows/engine.h"
 
-struct hwts_pool {
+struct hwts_conns {
 	pthread_mutex_t lock;
 	pthread_cond_t freed;
 	struct hwts_conn *idle;
@@ -20,10 +20,10 @@ int hwts_connect_role(hwt_store *store, enum hwts_role role, unsigned *failures)
 int hwts_reconnect(hwt_store *store, struct hwts_conn **conn, enum hwts_role role, unsigned *failures);
 /* After an exchange.  After failures the database is back: the other threads try at once, too.  Without the lock. */
 void hwts_works(hwt_store *store, unsigned *failures);
-int hwts_pool_get(hwt_store *store, struct hwts_conn **conn);
-int hwts_pool_put(hwt_store *store, struct hwts_conn *conn, int rc); /* returns rc */
-void hwts_pool_init(struct hwts_pool *pool);
-void hwts_pool_close(hwt_store *store);
-unsigned hwts_pool_connects(hwt_store *store);
+int hwts_conns_get(hwt_store *store, struct hwts_conn **conn);
+int hwts_conns_put(hwt_store *store, struct hwts_conn *conn, int rc); /* returns rc */
+void hwts_conns_init(struct hwts_conns *conns);
+void hwts_conns_close(hwt_store *store);
+unsigned hwts_conns_connects(hwt_store *store);
 
 #endif
