@@ -254,23 +254,23 @@ static int want_mutex(const hwt_store_run *run, void *ctx)
 	return 0;
 }
 
-/* What the lock of a file's turns guards. */
-struct turns {
+/* Who writes a file, and how many threads of this process wait to. */
+struct writers {
 	const struct sqlite_waiter *first;
-	bool taken;
+	bool has_writer;
 	unsigned waiting;
 };
 
-static struct turns turns_of(struct sqlite_db *db)
+static struct writers writers_of(struct sqlite_db *db)
 {
-	struct turns turns;
+	struct writers writers;
 
 	pthread_mutex_lock(&db->lock);
-	turns = (struct turns){ db->waiting, db->taken, 0 };
+	writers = (struct writers){ db->waiting, db->has_writer, 0 };
 	for (const struct sqlite_waiter *waiter = db->waiting; waiter; waiter = waiter->next)
-		turns.waiting++;
+		writers.waiting++;
 	pthread_mutex_unlock(&db->lock);
-	return turns;
+	return writers;
 }
 
 static void *holder; /* a user's connection */
@@ -303,7 +303,7 @@ TEST(a_transaction_that_has_waited_for_the_file_for_longer_than_the_lease_does_n
 	(void)put(store, "a", 0);
 	atomic_store(&hwts_test_at, hold_the_file);
 	CHECK_CALL(hwt_store_start(store), 0);
-	WAIT_FOR(stats_of_store(store).begun == 1 && turns_of((struct sqlite_db *)store->db).taken);
+	WAIT_FOR(stats_of_store(store).begun == 1 && writers_of((struct sqlite_db *)store->db).has_writer);
 	atomic_store(&hwts_test_boot_ns, HWT_S(601));
 	CHECK(user_sql(holder, "rollback"));
 	disconnect_user(holder);
@@ -321,13 +321,13 @@ struct turn {
 	unsigned *order, got;
 };
 
-static void *take_turn(void *arg)
+static void *write_once(void *arg)
 {
 	struct turn *turn = arg;
 
-	CHECK(hwts_sqlite_turn(turn->db, hwt_now() + PATIENCE_NS, turn->first));
+	CHECK(hwts_sqlite_write_lock(turn->db, hwt_now() + PATIENCE_NS, turn->first));
 	turn->got = ++*turn->order;
-	hwts_sqlite_turn_end(turn->db);
+	hwts_sqlite_write_unlock(turn->db);
 	return NULL;
 }
 
@@ -349,7 +349,7 @@ TEST(a_put_under_a_mutex_that_a_transaction_wants_ends)
 	CHECK_CALL(hwt_store_put(store, &spec, NULL), 0);
 }
 
-TEST(control_goes_before_all_that_wait_for_their_turn)
+TEST(control_goes_before_all_that_wait_to_write)
 {
 	NEEDS_SQLITE(); /* PostgreSQL locks rows */
 	CLOSING hwt_store *store = fresh_store();
@@ -358,14 +358,14 @@ TEST(control_goes_before_all_that_wait_for_their_turn)
 	struct turn turns[4];
 	pthread_t threads[4];
 
-	REQUIRE(hwts_sqlite_turn(db, hwt_now() + PATIENCE_NS, false));
-	CHECK(!hwts_sqlite_turn(db, hwt_now() + HWT_MS(1), false)); /* and leaves the queue */
+	REQUIRE(hwts_sqlite_write_lock(db, hwt_now() + PATIENCE_NS, false));
+	CHECK(!hwts_sqlite_write_lock(db, hwt_now() + HWT_MS(1), false)); /* and leaves the queue */
 	for (unsigned i = 0; i < 4; i++) {
 		turns[i] = (struct turn){ db, i == 3, &order, 0 };
-		REQUIRE(pthread_create(&threads[i], NULL, take_turn, &turns[i]) == 0);
-		WAIT_FOR(turns_of(db).waiting > i);
+		REQUIRE(pthread_create(&threads[i], NULL, write_once, &turns[i]) == 0);
+		WAIT_FOR(writers_of(db).waiting > i);
 	}
-	hwts_sqlite_turn_end(db);
+	hwts_sqlite_write_unlock(db);
 	for (unsigned i = 0; i < 4; i++)
 		REQUIRE(pthread_join(threads[i], NULL) == 0);
 	CHECK_INT(turns[3].got, ==, 1);
@@ -380,7 +380,7 @@ static void *write_as_control(void *arg)
 }
 
 /* As when hundreds of tasks have their transactions one after the other: the lease must not wait for all of them. */
-TEST(the_connection_of_control_asks_for_the_first_turn)
+TEST(the_connection_of_control_is_the_next_to_write)
 {
 	NEEDS_SQLITE(); /* PostgreSQL locks rows */
 	CLOSING hwt_store *store = fresh_store();
@@ -393,13 +393,13 @@ TEST(the_connection_of_control_asks_for_the_first_turn)
 
 	REQUIRE(hwts_connect(store, HWTS_CONTROL, &conn) == 0);
 	db->patience_ns = PATIENCE_NS;
-	REQUIRE(hwts_sqlite_turn(db, hwt_now() + PATIENCE_NS, false));
-	REQUIRE(pthread_create(&threads[0], NULL, take_turn, &turn) == 0);
-	WAIT_FOR(turns_of(db).waiting > 0);
-	before = turns_of(db).first;
+	REQUIRE(hwts_sqlite_write_lock(db, hwt_now() + PATIENCE_NS, false));
+	REQUIRE(pthread_create(&threads[0], NULL, write_once, &turn) == 0);
+	WAIT_FOR(writers_of(db).waiting > 0);
+	before = writers_of(db).first;
 	REQUIRE(pthread_create(&threads[1], NULL, write_as_control, conn) == 0);
-	WAIT_FOR(turns_of(db).first != before);
-	hwts_sqlite_turn_end(db);
+	WAIT_FOR(writers_of(db).first != before);
+	hwts_sqlite_write_unlock(db);
 	for (unsigned i = 0; i < 2; i++)
 		REQUIRE(pthread_join(threads[i], NULL) == 0);
 	store->engine->disconnect(conn);

@@ -21,7 +21,7 @@ static void add(struct hwts_turn *turn, const char *name, int64_t due_us, int pr
 
 static struct hwts_turn *take(void)
 {
-	struct hwts_turn *first = hwts_turns_peek(&turns, now_ns), *turn = hwts_turns_take(&turns, now_ns, false);
+	struct hwts_turn *first = hwts_turns_peek(&turns, now_ns), *turn = hwts_turns_pop(&turns, now_ns, false);
 
 	CHECK(turn == first);
 	return turn;
@@ -393,10 +393,10 @@ TEST(a_group_keeps_its_turn_when_what_it_begins_is_tried_again)
 	fresh();
 	for (int i = 0; i < 4; i++)
 		add(&turn[i], i < 3 ? "a" : "b", 10, 0);
-	CHECK(hwts_turns_take(&turns, now_ns, true) == &turn[0]);
+	CHECK(hwts_turns_pop(&turns, now_ns, true) == &turn[0]);
 	CHECK(take() == &turn[1]);
 	CHECK(take() == &turn[3]);
-	CHECK(hwts_turns_take(&turns, now_ns, true) == &turn[2]);
+	CHECK(hwts_turns_pop(&turns, now_ns, true) == &turn[2]);
 	CHECK(take() == NULL);
 	for (int i = 0; i < 4; i++)
 		end(&turn[i]);
@@ -562,7 +562,7 @@ static void take_one(void)
 	for (group = 0; group < GROUPS; group++)
 		if (!could[group])
 			memset(model.passed[group], 0, sizeof(model.passed[group]));
-	turn = hwts_turns_take(&turns, now_ns, false);
+	turn = hwts_turns_pop(&turns, now_ns, false);
 	if (!turn) {
 		check_nothing();
 		return;
@@ -675,7 +675,7 @@ static void end_all(void)
 	REQUIRE(hwts_turns_set_kind(&turns, false, model.each));
 	for (int round = 0; round < 3; round++)
 		for (int i = 0; i < TURNS; i++) {
-			struct hwts_turn *turn = hwts_turns_take(&turns, now_ns, false);
+			struct hwts_turn *turn = hwts_turns_pop(&turns, now_ns, false);
 
 			if (turn)
 				model.state[turn - model.turn] = STARTED;
@@ -685,7 +685,7 @@ static void end_all(void)
 			}
 		}
 	now_ns += HWT_S(3600);
-	CHECK(hwts_turns_take(&turns, now_ns, false) == NULL);
+	CHECK(hwts_turns_pop(&turns, now_ns, false) == NULL);
 	CHECK_INT(turns.count, ==, 0);
 }
 

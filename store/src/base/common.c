@@ -78,7 +78,7 @@ const char *hwts_fail_text(void)
 	return failure;
 }
 
-int hwts_take(const char *name, const void *given, size_t least, void *is, size_t known)
+int hwts_given(const char *name, const void *given, size_t least, void *is, size_t known)
 {
 	size_t size;
 

@@ -72,7 +72,7 @@ const char *hwts_error_text(int rc, char *text, size_t size); /* what errno valu
  * Reads a structure of the caller's, which begins with its size, into *is.  What an older one ends before is 0; the
  * oldest has least bytes: EINVAL.  ENOTSUP: what this version does not know of a newer one is not 0.
  */
-int hwts_take(const char *name, const void *given, size_t least, void *is, size_t known);
+int hwts_given(const char *name, const void *given, size_t least, void *is, size_t known);
 
 /*
  * Memory

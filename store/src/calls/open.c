@@ -49,7 +49,7 @@ static int read_config(hwt_store_config *out, const hwt_store_config *config)
 
 	*out = (hwt_store_config){ .size = sizeof(*out) };
 	if (config)
-		rc = hwts_take("hwt_store_config", config, offsetof(hwt_store_config, ended), out, sizeof(*out));
+		rc = hwts_given("hwt_store_config", config, offsetof(hwt_store_config, ended), out, sizeof(*out));
 	if (rc != 0)
 		return rc;
 	out->threads = out->threads ? out->threads : THREADS;

@@ -92,7 +92,7 @@ static int describe(const hwt_store_spec *given, struct hwts_put *put)
 	hwt_store_spec is;
 	const hwt_store_spec *spec = &is;
 	int64_t first_us;
-	int rc = given ? hwts_take("hwt_store_spec", given, offsetof(hwt_store_spec, group), &is, sizeof(is))
+	int rc = given ? hwts_given("hwt_store_spec", given, offsetof(hwt_store_spec, group), &is, sizeof(is))
 		       : hwts_fail(EINVAL, "the spec is NULL");
 
 	if (rc == 0)

@@ -157,7 +157,7 @@ int hwt_store_register(hwt_store *store, const hwt_store_kind *given)
 	int rc = hwts_check_store(store);
 
 	if (rc == 0)
-		rc = given ? hwts_take("hwt_store_kind", given, offsetof(hwt_store_kind, flags), &kind, sizeof(kind))
+		rc = given ? hwts_given("hwt_store_kind", given, offsetof(hwt_store_kind, flags), &kind, sizeof(kind))
 			   : hwts_fail(EINVAL, "the kind is NULL");
 	if (rc == 0)
 		rc = check_kind(store, &kind);

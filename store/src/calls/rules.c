@@ -22,7 +22,7 @@ static int check(const hwt_store *store, const char *kind, const char *group)
 static int read_limits(const hwt_store_limits *given, struct hwts_rules_change *change)
 {
 	hwt_store_limits is;
-	int rc = hwts_take("hwt_store_limits", given, sizeof(is), &is, sizeof(is));
+	int rc = hwts_given("hwt_store_limits", given, sizeof(is), &is, sizeof(is));
 
 	if (rc != 0)
 		return rc;

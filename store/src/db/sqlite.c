@@ -165,7 +165,7 @@ void hwts_sqlite_forget(struct sqlite_conn *conn)
 
 int hwts_sqlite_begin(struct sqlite_conn *conn, bool full)
 {
-	int rc = hwts_sqlite_take_turn(conn);
+	int rc = hwts_sqlite_be_writer(conn);
 
 	if (rc != 0)
 		return rc;
@@ -181,8 +181,8 @@ int hwts_sqlite_begin(struct sqlite_conn *conn, bool full)
 	if (rc == 0 && (rc = hwts_sqlite_check_files(conn)) != 0)
 		return hwts_sqlite_commit(conn, rc);
 	if (rc != 0) {
-		conn->has_turn = false;
-		hwts_sqlite_turn_end(sqlite_db(&conn->conn));
+		conn->is_writer = false;
+		hwts_sqlite_write_unlock(sqlite_db(&conn->conn));
 	}
 	return rc;
 }
@@ -200,9 +200,9 @@ int hwts_sqlite_commit(struct sqlite_conn *conn, int rc)
 		if (sqlite3_exec(conn->handle, "rollback", NULL, NULL, NULL) != SQLITE_OK)
 			conn->conn.broken = true;
 	}
-	if (conn->has_turn) {
-		conn->has_turn = false;
-		hwts_sqlite_turn_end(sqlite_db(&conn->conn));
+	if (conn->is_writer) {
+		conn->is_writer = false;
+		hwts_sqlite_write_unlock(sqlite_db(&conn->conn));
 	}
 	return rc;
 }

@@ -4,10 +4,10 @@
  *
  * Threads
  *
- *   SQLite has one writer at a time.  The threads of a process queue for their turn in order of arrival, so that none
- *   starves; control goes before them, for the lease depends on it.  None waits for ever: the thread that has the turn
- *   may run a task that waits for what one in the queue holds.  Other processes meet in SQLite's own lock, which is
- *   asked again each 0.2 to 1 ms.
+ *   SQLite has one writer at a time.  The threads of a process queue for that in order of arrival, so that none
+ *   starves; control goes before them, for the lease depends on it.  None waits for ever: the writer may run a task
+ *   that waits for a thread of the queue.  Other processes meet in SQLite's own lock, which is asked again each 0.2 to
+ *   1 ms.
  *
  * Durability
  *
@@ -29,15 +29,15 @@ struct sqlite_db {
 	struct hwts_db db;
 	char *path;
 
-	/* The turn: a queue of writers, with lock. */
+	/* With lock: the queue of threads that want to write. */
 	pthread_mutex_t lock;
-	pthread_cond_t turned;
-	bool taken;
+	pthread_cond_t unlocked;
+	bool has_writer;
 	struct sqlite_waiter {
 		struct sqlite_waiter *next;
 		bool has_it;
 	} * waiting, **waiting_end;
-	int64_t patience_ns; /* for the turn and the write lock together; a test has another */
+	int64_t patience_ns; /* to be the writer, and for SQLite's lock, together; a test has another */
 
 	/* With lock: the log as the first connection has met it, for as long as there is one. */
 	unsigned connections;
@@ -58,7 +58,7 @@ struct sqlite_conn {
 	sqlite3 *handle;
 	struct sqlite_statement statements[HWTS_SQLITE_STATEMENTS];
 	sqlite3_stmt *made[HWTS_SQLS];    /* prepared once in each connection */
-	bool has_turn, full, callers;     /* callers: neither its statements nor its transaction are ours */
+	bool is_writer, full, callers;     /* callers: neither its statements nor its transaction are ours */
 	bool hasty;                       /* this exchange does not wait long for the lock */
 	int64_t now_us, boot_us, read_ns; /* the clocks, as the exchange has read them */
 	int64_t patience_ns;              /* 0: that of the database */
@@ -124,10 +124,10 @@ int hwts_sqlite_check_caller(const struct sqlite_conn *conn);
 int hwts_sqlite_wal_hook(void *arg, sqlite3 *handle, const char *name, int pages);
 void hwts_sqlite_tend(struct hwts_conn *conn);
 
-/* In sqlite_turn.c. */
-bool hwts_sqlite_turn(struct sqlite_db *db, int64_t until_ns, bool first); /* false: it did not come until then */
-void hwts_sqlite_turn_end(struct sqlite_db *db);
-int hwts_sqlite_take_turn(struct sqlite_conn *conn); /* EAGAIN: it did not come in time */
+/* In sqlite_writer.c. */
+bool hwts_sqlite_write_lock(struct sqlite_db *db, int64_t until_ns, bool first); /* false: others wrote until then */
+void hwts_sqlite_write_unlock(struct sqlite_db *db);
+int hwts_sqlite_be_writer(struct sqlite_conn *conn); /* EAGAIN: others wrote for too long */
 
 /* In sqlite_schema.c. */
 int hwts_sqlite_prepare(struct hwts_conn *conn);

@@ -59,7 +59,7 @@ static int open_db(const char *url, struct hwts_db **out)
 	}
 	db->db.file = db->path;
 	pthread_mutex_init(&db->lock, NULL);
-	hwts_cond_init(&db->turned);
+	hwts_cond_init(&db->unlocked);
 	db->waiting_end = &db->waiting;
 	db->patience_ns = HWTS_SQLITE_PATIENCE_NS;
 	*out = &db->db;
@@ -71,7 +71,7 @@ static void close_db(struct hwts_db *base)
 	struct sqlite_db *db = (struct sqlite_db *)base;
 
 	pthread_mutex_destroy(&db->lock);
-	pthread_cond_destroy(&db->turned);
+	pthread_cond_destroy(&db->unlocked);
 	free(db->path);
 	free(db);
 	atomic_fetch_sub_explicit(&databases, 1, memory_order_relaxed); /* Relaxed: see refuse_after_fork. */
@@ -248,7 +248,7 @@ static bool alive(struct hwts_conn *conn)
 }
 
 /*
- * A run in a transaction: it has the turn, and SQLite's lock, until it ends
+ * A run in a transaction: it is the writer, and has SQLite's lock, until it ends
  */
 
 static int open_run(struct hwts_conn *base, void **handle)

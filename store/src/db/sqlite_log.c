@@ -28,12 +28,12 @@ static void begin_log_again(struct sqlite_conn *conn)
 	struct sqlite_db *db = sqlite_db(&conn->conn);
 	int64_t patience_ns = conn->patience_ns;
 
-	if (!hwts_sqlite_turn(db, hwt_now() + patience_ns, true))
+	if (!hwts_sqlite_write_lock(db, hwt_now() + patience_ns, true))
 		return;
 	conn->patience_ns = RESTART_PATIENCE_NS;
 	(void)sqlite3_wal_checkpoint_v2(conn->handle, NULL, SQLITE_CHECKPOINT_RESTART, NULL, NULL);
 	conn->patience_ns = patience_ns;
-	hwts_sqlite_turn_end(db);
+	hwts_sqlite_write_unlock(db);
 }
 
 void hwts_sqlite_tend(struct hwts_conn *base)

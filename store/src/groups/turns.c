@@ -290,7 +290,7 @@ struct hwts_turn *hwts_turns_peek(struct hwts_turns *turns, int64_t now_ns)
 	return group ? group->queue : NULL;
 }
 
-struct hwts_turn *hwts_turns_take(struct hwts_turns *turns, int64_t now_ns, bool stays)
+struct hwts_turn *hwts_turns_pop(struct hwts_turns *turns, int64_t now_ns, bool stays)
 {
 	struct hwts_turn_group *group = front(turns, now_ns);
 	struct hwts_turn *turn;

@@ -165,7 +165,7 @@ void hwts_turns_leave(struct hwts_turns *turns, struct hwts_turn *turn, int64_t 
 void hwts_turns_add(struct hwts_turns *turns, struct hwts_turn *turn); /* it is due */
 struct hwts_turn *hwts_turns_peek(struct hwts_turns *turns, int64_t now_ns);
 /* The same, and it is about to be begun.  stays: its group has one more turn. */
-struct hwts_turn *hwts_turns_take(struct hwts_turns *turns, int64_t now_ns, bool stays);
+struct hwts_turn *hwts_turns_pop(struct hwts_turns *turns, int64_t now_ns, bool stays);
 void hwts_turns_remove(struct hwts_turns *turns, struct hwts_turn *turn); /* it is queued, and not to be begun */
 /* One that runs, as far as is known, and was not taken.  It is not queued; */
 void hwts_turns_count(struct hwts_turn *turn);

@@ -262,7 +262,7 @@ void *hwts_ender(void *arg)
 				hwts_wait(store, HWTS_END);
 			continue;
 		}
-		struct hwts_row *rows = hwts_ends_take(store);
+		struct hwts_row *rows = hwts_ends_pop(store);
 
 		hwts_unlock(store);
 		commit(&ender, rows);

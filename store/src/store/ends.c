@@ -27,7 +27,7 @@ void hwts_end(hwt_store *store, struct hwts_row *row)
 	hwts_wake(store, HWTS_END);
 }
 
-struct hwts_row *hwts_ends_take(hwt_store *store)
+struct hwts_row *hwts_ends_pop(hwt_store *store)
 {
 	struct hwts_row *rows = store->ends->first, *last = rows;
 

@@ -13,7 +13,7 @@ struct hwts_ends {
 
 void hwts_end(hwt_store *store, struct hwts_row *row);      /* a run has ended, as row says */
 void hwts_ends_put(hwt_store *store, struct hwts_row *row); /* its commit is tried once more */
-struct hwts_row *hwts_ends_take(hwt_store *store);          /* up to a batch; the list is not empty */
+struct hwts_row *hwts_ends_pop(hwt_store *store);          /* up to a batch; the list is not empty */
 void hwts_ends_lend(hwt_store *store, int n);               /* 1: a call has a row; -1: it is back */
 void hwts_ends_until(hwt_store *store, int64_t until_ns);
 

@@ -48,7 +48,7 @@ int hwts_about_of(const hwt_store_which *given, unsigned may, struct hwts_about 
 {
 	hwt_store_which is;
 	const hwt_store_which *which = &is;
-	int rc = given ? hwts_take("hwt_store_which", given, sizeof(is), &is, sizeof(is))
+	int rc = given ? hwts_given("hwt_store_which", given, sizeof(is), &is, sizeof(is))
 		       : hwts_fail(EINVAL, "which is NULL");
 
 	if (rc == 0)

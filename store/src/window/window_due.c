@@ -73,7 +73,7 @@ struct hwts_entry *hwts_window_pop(hwt_store *store, struct hwts_kind *kind, boo
 		if (held && !shard->giving && entry->last && !thread)
 			return NULL;
 		/* What the database may refuse once more must not hold up the others of its group. */
-		(void)hwts_turns_take(&kind->turns, now_ns, entry->aside);
+		(void)hwts_turns_pop(&kind->turns, now_ns, entry->aside);
 		hwts_window_want_rest(store, kind, entry->turn.group);
 		if (held && !shard->giving)
 			return entry;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The turn at writing of the threads of a process; sqlite.h. */
+/* Which thread of the process may write; sqlite.h. */
 #include "db/sqlite.h"
 
 #define HASTY_NS HWT_MS(100)
@@ -27,44 +27,44 @@ static void leave_queue(struct sqlite_db *db, struct sqlite_waiter *waiter)
 		db->waiting_end = link;
 }
 
-bool hwts_sqlite_turn(struct sqlite_db *db, int64_t until_ns, bool first)
+bool hwts_sqlite_write_lock(struct sqlite_db *db, int64_t until_ns, bool first)
 {
 	struct sqlite_waiter waiter = { .has_it = false };
 
 	pthread_mutex_lock(&db->lock);
-	if (!db->taken)
-		waiter.has_it = db->taken = true;
+	if (!db->has_writer)
+		waiter.has_it = db->has_writer = true;
 	else
 		queue_up(db, &waiter, first);
 	while (!waiter.has_it && hwt_now() < until_ns) /* woken; or looks itself */
-		hwts_wait_ns(&db->turned, &db->lock, HWTS_MIN(until_ns - hwt_now(), HWT_S(1)));
+		hwts_wait_ns(&db->unlocked, &db->lock, HWTS_MIN(until_ns - hwt_now(), HWT_S(1)));
 	if (!waiter.has_it)
 		leave_queue(db, &waiter);
 	pthread_mutex_unlock(&db->lock);
 	return waiter.has_it;
 }
 
-void hwts_sqlite_turn_end(struct sqlite_db *db)
+void hwts_sqlite_write_unlock(struct sqlite_db *db)
 {
 	pthread_mutex_lock(&db->lock);
-	db->taken = db->waiting != NULL;
+	db->has_writer = db->waiting != NULL;
 	if (db->waiting) {
 		db->waiting->has_it = true;
 		leave_queue(db, db->waiting);
 	}
-	pthread_cond_broadcast(&db->turned);
+	pthread_cond_broadcast(&db->unlocked);
 	pthread_mutex_unlock(&db->lock);
 }
 
 /* The patience that is left is for the lock. */
-int hwts_sqlite_take_turn(struct sqlite_conn *conn)
+int hwts_sqlite_be_writer(struct sqlite_conn *conn)
 {
 	struct sqlite_db *db = sqlite_db(&conn->conn);
 	int64_t patience_ns = conn->hasty ? HASTY_NS : conn->patience_ns ? conn->patience_ns : db->patience_ns;
 
 	conn->until_ns = hwt_now() + patience_ns;
-	conn->has_turn = hwts_sqlite_turn(db, conn->until_ns, conn->conn.role == HWTS_CONTROL);
-	if (conn->has_turn)
+	conn->is_writer = hwts_sqlite_write_lock(db, conn->until_ns, conn->conn.role == HWTS_CONTROL);
+	if (conn->is_writer)
 		return 0;
 	conn->until_ns = 0;
 	return hwts_fail(
