@@ -102,6 +102,16 @@ static int64_t versions(void)
 
 #define DAY HWT_S(86400)
 
+/* A cron line whose next time is so many hours away, or up to one less: it does not come in a test. */
+static const char *line_in(unsigned hours)
+{
+	static char lines[24][16];
+	unsigned hour = (unsigned)((now_us() / INT64_C(3600000000) + hours) % 24);
+
+	(void)snprintf(lines[hour], sizeof(lines[hour]), "0 %u * * *", hour);
+	return lines[hour];
+}
+
 TEST(keep_due_needs_a_key_and_a_series_and_no_other_flag_for_keys)
 {
 	hwt_store_spec wrong[] = {
@@ -163,10 +173,11 @@ TEST(what_is_not_due_keeps_its_time_as_long_as_its_line_is_the_same)
 		DECLARED("b", 0, .period_ns = DAY, .priority = -5),
 		DECLARED("b", 0, .period_ns = 2 * DAY),
 	};
+	const char *line = line_in(11), *later = line_in(13);
 	hwt_store_spec other[] = {
-		DECLARED("b", 0, .schedule = "0 3 * * *"),
-		DECLARED("b", 0, .schedule = "0 4 * * *"),
-		DECLARED("b", 0, .schedule = "0 4 * * *", .zone = "Asia/Tokyo"),
+		DECLARED("b", 0, .schedule = line),
+		DECLARED("b", 0, .schedule = later),
+		DECLARED("b", 0, .schedule = later, .zone = "Asia/Tokyo"), /* in 4 hours */
 		DECLARED("b", 0, .period_ns = HWT_S(40000)),
 	};
 	int64_t due_us;
@@ -201,10 +212,10 @@ TEST(what_is_not_due_keeps_its_time_as_long_as_its_line_is_the_same)
 /* Period, then a line: in both cases the run that is due is of the old grid. */
 TEST(what_is_due_still_runs_with_the_new_data_and_what_it_has_missed)
 {
-	for (int line = 0; line < 2; line++) {
+	for (int i = 0; i < 2; i++) {
+		const char *line = i ? line_in(11) : NULL;
 		hwt_store_spec first = DECLARED("a", 0, .period_ns = HWT_S(3600)),
-			       then = DECLARED("b", 0, .period_ns = line ? 0 : DAY,
-					       .schedule = line ? "0 3 * * *" : NULL, .priority = 7,
+			       then = DECLARED("b", 0, .period_ns = line ? 0 : DAY, .schedule = line, .priority = 7,
 					       .grace_ns = HWT_S(1));
 		int64_t due_us;
 
@@ -226,7 +237,7 @@ TEST(what_is_due_still_runs_with_the_new_data_and_what_it_has_missed)
 		CHECK(wait_store_state(store, id, HWT_STORE_PENDING));
 		CHECK_INT(settled_stats(store).done, ==, 1);
 		CHECK_INT(info().period_ns, ==, then.period_ns);
-		CHECK(strcmp(info().schedule, line ? "0 3 * * *" : "") == 0);
+		CHECK(strcmp(info().schedule, line ? line : "") == 0);
 		CHECK_INT(column("grace_us"), ==, 1000000);
 		CHECK_INT(info().due_us, >, due_us);
 		if (!line)
@@ -239,10 +250,10 @@ TEST(what_is_due_still_runs_with_the_new_data_and_what_it_has_missed)
 /* So long after the declaration that the time it was to be due next has come, too. */
 TEST(what_was_due_for_long_goes_on_at_the_next_time_of_the_new_line)
 {
-	for (int line = 0; line < 2; line++) {
+	for (int i = 0; i < 2; i++) {
+		const char *line = i ? line_in(11) : NULL;
 		hwt_store_spec first = DECLARED("a", 0, .period_ns = HWT_S(1800)),
-			       then = DECLARED("b", 0, .period_ns = line ? 0 : HWT_S(3600),
-					       .schedule = line ? "0 3 * * *" : NULL);
+			       then = DECLARED("b", 0, .period_ns = line ? 0 : HWT_S(3600), .schedule = line);
 		int64_t due_us, want_us = 0;
 
 		set_up(0, 0);
@@ -257,7 +268,8 @@ TEST(what_was_due_for_long_goes_on_at_the_next_time_of_the_new_line)
 		CHECK_CALL(hwt_store_resume(store, "a", NULL), 0);
 		CHECK(wait_count(&started, 1));
 		let_go(1);
-		CHECK_INT(hwt_store_next_time("0 3 * * *", NULL, now_us(), &want_us, NULL, 0), ==, 0);
+		if (line)
+			CHECK_INT(hwt_store_next_time(line, NULL, now_us(), &want_us, NULL, 0), ==, 0);
 		WAIT_FOR(info().due_us > now_us());
 		if (line)
 			CHECK_INT(info().due_us, ==, want_us);
@@ -318,6 +330,7 @@ TEST(what_was_begun_and_has_not_started_runs_with_the_new_data)
 
 TEST(in_back_off_the_time_of_the_retry_and_the_attempts_stay)
 {
+	const char *line = line_in(11), *later = line_in(13);
 	int64_t due_us;
 
 	set_up_kind(KIND(.task = run_it, .backoff_ns = HWT_S(3600)));
@@ -328,8 +341,8 @@ TEST(in_back_off_the_time_of_the_retry_and_the_attempts_stay)
 	WAIT_FOR(info().state == HWT_STORE_PENDING && info().attempt == 1);
 	due_us = info().due_us;
 	CHECK_INT(due_us, >, now_us());
-	declare(DECLARED("b", 0, .schedule = "0 3 * * *"));
-	declare(DECLARED("b", 0, .schedule = "0 4 * * *"));
+	declare(DECLARED("b", 0, .schedule = line));
+	declare(DECLARED("b", 0, .schedule = later));
 	CHECK_INT(info().due_us, ==, due_us);
 	CHECK_INT(info().attempt, ==, 1);
 	CHECK_INT(info().period_ns, ==, DAY);
@@ -339,17 +352,15 @@ TEST(in_back_off_the_time_of_the_retry_and_the_attempts_stay)
 	CHECK_INT(runs[1].attempt, ==, 2);
 	let_go(1);
 	WAIT_FOR(info().state == HWT_STORE_PENDING);
-	CHECK(strcmp(info().schedule, "0 4 * * *") == 0);
+	CHECK(strcmp(info().schedule, later) == 0);
 	CHECK_INT(info().period_ns, ==, 0);
 	end();
 }
 
 TEST(a_series_that_failed_is_pending_again_at_the_next_time_of_its_line)
 {
-	static const char *const lines[] = { NULL, "0 3 * * *" };
-
 	for (int i = 0; i < 4; i++) {
-		const char *line = lines[i & 1], *data = i & 2 ? "b" : "a";
+		const char *line = i & 1 ? line_in(11) : NULL, *data = i & 2 ? "b" : "a";
 		int64_t due_us, want_us = 0, now;
 
 		set_up(0, 1);
@@ -454,11 +465,14 @@ TEST(keep_due_twice_in_one_call_is_the_last_one)
 
 TEST(sql_keeps_what_is_due)
 {
+	const char *line = line_in(11);
+	char cron[32];
 	int64_t due_us;
 
 	NEEDS_POSTGRES();
 	set_up(0, 0);
-#define SQL_PUT(more) query("select %s_put('a', 'b', key => 'k', if_exists => 'keep_due', " more ")", world.schema)
+	(void)snprintf(cron, sizeof(cron), "cron => '%s'", line);
+#define SQL_PUT(more) query("select %s_put('a', 'b', key => 'k', if_exists => 'keep_due', %s)", world.schema, more)
 	id = SQL_PUT("every => '1 day', delay => '9 days'");
 	CHECK_INT(id, >, 0);
 	due_us = info().due_us;
@@ -470,7 +484,7 @@ TEST(sql_keeps_what_is_due)
 	CHECK_CALL(hwt_store_pause(store, "a", NULL), 0);
 	CHECK_CALL(hwt_store_reschedule(store, id, 0), 0);
 	due_us = info().due_us;
-	CHECK_INT(SQL_PUT("cron => '0 3 * * *'"), ==, id);
+	CHECK_INT(SQL_PUT(cron), ==, id);
 	CHECK_INT(info().due_us, ==, due_us);
 	CHECK_INT(info().period_ns, ==, 2 * DAY);
 	CHECK_CALL(hwt_store_start(store), 0);
@@ -478,9 +492,9 @@ TEST(sql_keeps_what_is_due)
 	CHECK(wait_count(&started, 1));
 	let_go(1);
 	WAIT_FOR(info().due_us > now_us());
-	CHECK(strcmp(info().schedule, "0 3 * * *") == 0);
+	CHECK(strcmp(info().schedule, line) == 0);
 	CHECK_INT(atomic_load(&started), ==, 1);
-	CHECK_INT(SQL_PUT("cron => '0 3 * * *'"), ==, id);
+	CHECK_INT(SQL_PUT(cron), ==, id);
 	CHECK_INT(SQL_PUT("delay => '1 day'"), ==, -1); /* of no series */
 	CHECK_INT(put_key(store, "a", "single", DAY), >, 0);
 	CHECK_INT(query("select %s_put('a', key => 'single', if_exists => 'keep_due', every => '1 day')", world.schema),
