@@ -56,6 +56,18 @@ static void check_passes(void (*act)(void))
 
 static unsigned which_call;
 
+/* `act` makes the call of that number, and each says its name, then of which timer it was. */
+static void check_each(const char *const *calls, void (*act)(void), const char *dead)
+{
+	char call[64];
+
+	for (which_call = 0; calls[which_call]; which_call++) {
+		(void)snprintf(call, sizeof(call), "hwt: %s: the timer 0x", calls[which_call]);
+		check_aborts(act, call);
+		check_aborts(act, dead);
+	}
+}
+
 static hwt_timeout handle_of_a_destroyed_timer(void)
 {
 	hwt_timeout timeout = HWT_TIMEOUT_NONE;
@@ -69,10 +81,8 @@ static hwt_timeout handle_of_a_destroyed_timer(void)
 static const char *const calls_of_handles[] = {
 	"hwt_cancel",        "hwt_cancel_sync",    "hwt_reschedule",     "hwt_reschedule_at",
 	"hwt_timeout_state", "hwt_is_expired",     "hwt_is_cancelled",   "hwt_timeout_timer",
-	"hwt_timeout_left",  "hwt_timeout_missed", "hwt_timeout_format",
+	"hwt_timeout_left",  "hwt_timeout_missed", "hwt_timeout_format", NULL,
 };
-
-#define HANDLE_CALLS (sizeof(calls_of_handles) / sizeof(*calls_of_handles))
 
 static void use_a_dead_handle(void)
 {
@@ -118,13 +128,7 @@ static void use_a_dead_handle(void)
 
 TEST(a_handle_of_a_destroyed_timer_ends_the_process)
 {
-	char call[64];
-
-	for (which_call = 0; which_call < HANDLE_CALLS; which_call++) {
-		(void)snprintf(call, sizeof(call), "hwt: %s: the timer 0x", calls_of_handles[which_call]);
-		check_aborts(use_a_dead_handle, call);
-		check_aborts(use_a_dead_handle, ":1 has been destroyed");
-	}
+	check_each(calls_of_handles, use_a_dead_handle, ":1 has been destroyed");
 }
 
 static const char *const calls_of_timers[] = {
@@ -147,9 +151,8 @@ static const char *const calls_of_timers[] = {
 	"hwt_timer_each",
 	"hwt_timer_stats",
 	"hwt_timer_next_unprocessed",
+	NULL,
 };
-
-#define TIMER_CALLS (sizeof(calls_of_timers) / sizeof(*calls_of_timers))
 
 static void use_a_dead_timer(void)
 {
@@ -226,13 +229,7 @@ static void use_a_dead_timer(void)
 /* A second destroy is such a call, too. */
 TEST(a_destroyed_timer_ends_the_process)
 {
-	char call[64];
-
-	for (which_call = 0; which_call < TIMER_CALLS; which_call++) {
-		(void)snprintf(call, sizeof(call), "hwt: %s: the timer 0x", calls_of_timers[which_call]);
-		check_aborts(use_a_dead_timer, call);
-		check_aborts(use_a_dead_timer, "\"hwt-worker\" has been destroyed");
-	}
+	check_each(calls_of_timers, use_a_dead_timer, "\"hwt-worker\" has been destroyed");
 }
 
 static void use_good_handles(void)
