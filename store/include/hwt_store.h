@@ -397,11 +397,13 @@ HWT_API int hwt_store_close(hwt_store *store);
  *     HWT_STORE_REPLACE  it gets all that this put says, and its attempts start from 1: 0 and its id.  Of one that is
  *                        running this holds after that run, whatever it answers and also if its process dies.  What
  *                        was begun elsewhere may start yet as it was, a moment later.  store.md, "Keys"
- *     HWT_STORE_KEEP_DUE of a series that a program declares at each start: 0 and its id.  Its settings (schedule,
- *                        zone, period, data, grace, spread, priority) become those of this put; if they are equal,
- *                        nothing is written.  Nothing that is due is lost: store.md, "Keys".  A FAILED one is pending
- *                        again, at the next time of its line.  A single timeout, or a series that was cancelled in its
- *                        last run: EEXIST.  delay_ns and due_us count for the first put only
+ *     HWT_STORE_KEEP_DUE a series gets the schedule, zone, period, data, grace, spread and priority of this put: 0 and
+ *                        its id; nothing is written if they are equal.  Nothing that is due is lost: what has come, is
+ *                        in back-off or runs comes to its end first.  A FAILED one is pending again, at the next time
+ *                        of its line.  delay_ns and due_us count only if it is not there yet.  A single timeout, or a
+ *                        series that was cancelled in its last run: EEXIST.  For a series that a program declares at
+ *                        each start: store.md, "A series that a program declares".  Without period and schedule: EINVAL
+ * These flags need a key and exclude each other (EINVAL).
  * Returns  0 and *id (may be NULL), which is never used again; EINVAL; EEXIST and *id; EDEADLK; of the database;
  *          ECONNRESET and *id: hwt_store_get tells (*id 0, with a flag for keys only: the key does).
  * Order    what the caller wrote before is visible to the task if it runs in this process.
