@@ -7,10 +7,11 @@
  *
  *   calls   what users call: open, start, register, put, change, many, read, rules, stats, prometheus
  *   share   which shards are this process's: share takes and renews them, control is the thread that does it
- *   runs    beginner, queue, tasks, ready, pulled, ender: from a begin to an end that the database has
+ *   runs    beginner, begun, locked, workers, pulled, poll, ender, ended: from a begin to an end that the database has
+ *           and that the program has been told of
  *   ahead   reading ahead: looks, sweeps, refills of groups and rulings of their rules, and what they found
  *   window  what is due soon, in memory
- *   store   struct hwt_store, its lock and threads, and parts that every room above uses: kinds, shards, clock, pool
+ *   store   struct hwt_store, its lock and threads, and parts that every room above uses: kinds, shards, clock, conns
  *   db      beside all from store up: SQLite and PostgreSQL, which fill the table of functions in rows/engine.h
  *   rows    what is done to rows, as steps over a table of statements
  *   groups  turns: what groups have due, and in which order

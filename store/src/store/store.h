@@ -25,7 +25,7 @@
  *   beginner  begins what is DUE, by batches: while one is under way the next gathers
  *   tasks     run what has been begun
  *   ender     commits ends, by batches, until the database has them
- *   callers   put, cancel, ...: each on a connection of the pool
+ *   callers   put, cancel, ...: each on a connection of conns.c
  *
  *   One lock guards everything below "lock".  Nobody holds it during an exchange with the database or a task.
  *
