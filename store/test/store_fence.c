@@ -6,6 +6,7 @@
 #include "store.h"
 
 #include "inside.h"
+#include "store_query.h"
 
 #ifdef HWT_STORE_SQLITE
 #include "db/sqlite.h"
@@ -273,6 +274,43 @@ TEST(one_that_was_begun_and_replaced_is_not_begun_again)
 	want = begin(EPOCH + 1);
 	CHECK(want.row && want.row->attempt == 1 && want.row->base_us == 2);
 	free(want.row);
+	tear_down();
+}
+
+/* What a dead process held comes back row by row: one that a user keeps locked is left for later, the others are not. */
+TEST(one_that_is_locked_keeps_no_other_from_being_inherited)
+{
+	NEEDS_POSTGRES(); /* SQLite has no locks of rows */
+	struct hwts_want wants[3] = { { .id = 0 } };
+
+	set_up();
+	USER *user = connect_user();
+	for (size_t i = 0; i < HWTS_COUNT(wants); i++) {
+		if (i > 0)
+			fence.id = put(fence.store, "a", 0);
+		wants[i] = begin(EPOCH);
+		REQUIRE(wants[i].row != NULL);
+		free(wants[i].row);
+	}
+	execute("update @_shard set epoch = epoch + 1");
+	execute("update @_timeout set attempt = 100"); /* not begun at once after a death */
+	for (size_t i = 0; i < HWTS_COUNT(wants); i++) {
+		wants[i].epoch = EPOCH + 1;
+		CHECK_INT(hwts_rows_begin(fence.conn, &wants[i], 1, false, true), ==, 0);
+		REQUIRE(wants[i].dead && !wants[i].row);
+		wants[i].delay_us = 1;
+	}
+	CHECK(user_sql(user, "begin; select 1 from %s_timeout where id = %lld for update", world.schema,
+		       (long long)wants[1].id));
+	CHECK_INT(hwts_rows_inherit(fence.conn, wants, HWTS_COUNT(wants)), ==, 0);
+	CHECK(wants[0].inherited && !wants[1].inherited && wants[2].inherited);
+	CHECK(wants[1].locked);
+	CHECK_INT(COUNT("state = 1"), ==, 2);
+	CHECK(user_sql(user, "rollback"));
+	wants[0].dead = wants[2].dead = wants[1].locked = false;
+	CHECK_INT(hwts_rows_inherit(fence.conn, wants, HWTS_COUNT(wants)), ==, 0);
+	CHECK(wants[1].inherited);
+	CHECK_INT(COUNT("state = 1"), ==, 3);
 	tear_down();
 }
 

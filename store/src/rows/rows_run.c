@@ -346,8 +346,12 @@ static enum hwts_sql inherit_by(const struct hwts_want *want)
 	return want->delay_us == HWTS_NEVER ? HWTS_SQL_END_FAIL : HWTS_SQL_INHERIT;
 }
 
-/* The row itself is the fence: another process that has the shard by now begins it under a higher epoch. */
-int hwts_rows_inherit(struct hwts_conn *conn, struct hwts_want *wants, size_t n)
+static bool is_to_inherit(const struct hwts_want *want)
+{
+	return want->dead && !want->locked && (want->mark != HWTS_UNMARKED || want->delay_us > 0);
+}
+
+static int inherit_unlocked(struct hwts_conn *conn, struct hwts_want *wants, size_t n, unsigned flags)
 {
 	struct hwts_step *steps = hwts_alloc(n * sizeof(*steps));
 	size_t count = 0;
@@ -357,7 +361,7 @@ int hwts_rows_inherit(struct hwts_conn *conn, struct hwts_want *wants, size_t n)
 		struct hwts_want *want = &wants[i];
 		struct hwts_value delay_or_error = { want->delay_us, HWTS_DIED, strlen(HWTS_DIED) };
 
-		if (want->dead && (want->mark != HWTS_UNMARKED || want->delay_us > 0))
+		if (is_to_inherit(want))
 			steps[count++] = (struct hwts_step){ inherit_by(want),
 							     { HWTS_NUMBER(want->id), HWTS_NUMBER(want->runs_epoch),
 							       delay_or_error },
@@ -365,7 +369,68 @@ int hwts_rows_inherit(struct hwts_conn *conn, struct hwts_want *wants, size_t n)
 							     .ctx = want };
 	}
 	if (rc == 0 && count > 0)
-		rc = hwts_run(conn, steps, count, 0);
+		rc = hwts_run(conn, steps, count, flags);
 	free(steps);
+	return rc;
+}
+
+static int is_ours(void *ctx, const struct hwts_value *row)
+{
+	struct hwts_want *want = want_of(ctx, row[0].number);
+
+	if (want)
+		want->locked = false;
+	return 0;
+}
+
+/* Locks the rows that can be had, until the transaction ends, and notes which others have locked. */
+static int lock_dead(struct hwts_conn *conn, struct hwts_want *wants, size_t n)
+{
+	struct group dead = { .wants = hwts_alloc(n * sizeof(*dead.wants)) };
+	int64_t *ids = hwts_alloc(n * sizeof(*ids));
+	int rc = dead.wants && ids ? 0 : ENOMEM;
+
+	for (size_t i = 0; i < n && rc == 0; i++)
+		if (is_to_inherit(&wants[i]))
+			dead.wants[dead.n++] = &wants[i];
+	if (rc == 0)
+		qsort(dead.wants, dead.n, sizeof(*dead.wants), by_id);
+	for (size_t i = 0; i < dead.n; i++) {
+		ids[i] = dead.wants[i]->id;
+		dead.wants[i]->locked = true;
+	}
+	if (rc == 0) {
+		const struct hwts_step lock = HWTS_ASK(END_LOCK, is_ours, &dead, HWTS_BYTES(ids, dead.n));
+
+		rc = hwts_run(conn, &lock, 1, HWTS_OPEN);
+	}
+	free(dead.wants);
+	free(ids);
+	return rc;
+}
+
+/* Everything was rolled back, also rows that the database had answered before the failure. */
+static void inherit_nothing(struct hwts_want *wants, size_t n)
+{
+	for (size_t i = 0; i < n; i++) {
+		if (wants[i].inherited)
+			wants[i].due_us = wants[i].now_us; /* it is tried again */
+		wants[i].inherited = false;
+	}
+}
+
+/* The row itself is the fence: another process that has the shard by now begins it under a higher epoch. */
+int hwts_rows_inherit(struct hwts_conn *conn, struct hwts_want *wants, size_t n)
+{
+	int rc = conn->skips == 0 ? inherit_unlocked(conn, wants, n, 0) : EAGAIN;
+
+	if (rc == EAGAIN && conn->db->engine->locks_rows && !conn->broken) {
+		inherit_nothing(wants, n);
+		conn->skips = HWTS_SKIPS;
+		rc = lock_dead(conn, wants, n);
+		rc = hwts_finish(conn, rc == 0 ? inherit_unlocked(conn, wants, n, HWTS_OPEN) : rc);
+	}
+	if (rc != 0)
+		inherit_nothing(wants, n);
 	return rc;
 }
