@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Task threads from inside: the queue and its marks, and a start that finds no thread.  The test is the worker and the
- * task thread, on a clock of its own.
+ * Task threads from inside: their queue and how long it has waited, and a start that finds no thread.  The test is the
+ * worker and the task thread, on a clock of its own.
  */
 #include "check/check.h"
 #include "unit.h"

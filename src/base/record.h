@@ -55,8 +55,8 @@ struct hwt_record {
 	_Atomic uint64_t word;
 
 	/*
-	 * The lane that took the record last, and to which it returns.  Atomic because the holder of a stale handle may
-	 * ask for the timer at any time.
+	 * The lane that took the record last, which leads to the timer.  Atomic because the holder of a stale handle
+	 * may ask for the timer at any time.
 	 */
 	_Atomic(struct hwt_lane *) lane;
 

@@ -4,7 +4,7 @@
  *
  * Structure
  *
- *   Waiting is rare, tasks are not.  A thread that waits enters one of some dozen lists, chosen by its record's
+ *   Waiting is rare, tasks are not.  A thread that waits enters one of 64 lists, chosen by its record's
  *   address, and raises a counter.  The thread that ran a task loads the counter when the task has returned.  Each side
  *   stores first and loads afterwards, as in idle.h and with the same fences.  Where there is membarrier the ender's
  *   fence costs nothing.

@@ -11,7 +11,7 @@
  *     push             from here on the worker may run the task and the record may serve another timeout
  *
  * If the push came before the word, the worker could pop a record that still shows the end of its last life.  It would
- * mistake it for a cancelled one and return it to the lane that is using it.
+ * mistake it for a cancelled one, and send it home to its slab while the timeout uses it.
  */
 #include "lane/submit.h"
 #include "lane/find.h"

@@ -4,9 +4,9 @@
  *
  * It begins ahead of the tasks, so that they need not wait for a round trip, but not far: a row that has been begun
  * stays with this process, and others can no longer cancel it.  Beyond what free threads take at once it begins what
- * will start within AHEAD_NS, as long as runs of that kind have taken of late.  If the next ones take longer, what has
- * waited for STALE_NS is given back.  What must run at most once is begun only when a thread is free, since a crash
- * makes FAILED what had been begun.
+ * will start within 20 ms (begun.c), as long as runs of that kind have taken of late.  If the next ones take longer,
+ * what has waited for STALE_NS is given back.  What must run at most once is begun only when a thread is free, since a
+ * crash makes FAILED what had been begun.
  */
 #include "ahead/ahead.h"
 #include "runs/ended.h"
