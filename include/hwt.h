@@ -80,7 +80,8 @@
  *     hwt_timer_create, hwt_now, hwt_clock_now, hwt_version, hwt_warn_stderr: always
  *
  *   Not detected: a call in a signal handler, or in a forked child with a timer of its parent, may deadlock or corrupt
- *   the timer.  Write to a pipe; create the timer after the fork.  fork followed by exec is fine.
+ *   the timer.  Write to a pipe; create the timer after the fork (doc/guide.md, "fork", says when a driven timer may go
+ *   on in both).  fork followed by exec is fine.
  *
  * Errors
  *

@@ -4,6 +4,7 @@
 
 #include <fcntl.h>
 #include <sys/resource.h>
+#include <sys/wait.h>
 
 static bool is_readable_within(int fd, int milliseconds)
 {
@@ -21,6 +22,34 @@ TEST(the_descriptor_is_closed_on_exec)
 	CHECK_RC(hwt_timer_fd(timer, &fd), 0);
 	CHECK((fcntl(fd, F_GETFD) & FD_CLOEXEC) != 0);
 	CHECK_RC(hwt_timer_destroy(timer), 0);
+}
+
+/* "Schedule, then fork": each of the two has what was pending, and its own from there on. */
+TEST(a_driven_timer_goes_on_in_a_forked_child)
+{
+	hwt_timer *timer = driven_timer();
+	hwt_timeout both = HWT_TIMEOUT_NONE, own = HWT_TIMEOUT_NONE;
+	atomic_uint ran = 0;
+	int64_t next_ns = 0;
+	int status = 0;
+	bool good;
+	pid_t child;
+
+	CHECK_RC(hwt_new_timeout(timer, count_task, &ran, 0, NULL), 0);
+	CHECK_RC(hwt_new_timeout(timer, count_task, &ran, HWT_S(3600), &both), 0);
+	child = fork();
+	REQUIRE(child >= 0);
+	good = hwt_new_timeout(timer, count_task, &ran, 0, &own) == 0 && hwt_cancel(both) == 0;
+	while (good && hwt_timeout_state(own) == HWT_PENDING) {
+		good = hwt_timer_advance(timer, hwt_now(), &next_ns) == 0;
+		sleep_ms(1);
+	}
+	good = good && atomic_load(&ran) == 2 && hwt_pending_timeouts(timer) == 0 && hwt_timer_destroy(timer) == 0;
+	if (child == 0)
+		_exit(good ? 0 : 1);
+	CHECK(good);
+	REQUIRE(waitpid(child, &status, 0) == child);
+	CHECK(WIFEXITED(status) && WEXITSTATUS(status) == 0);
 }
 
 TEST(a_worker_or_a_clock_of_ones_own_has_no_descriptor)
