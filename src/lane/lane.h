@@ -157,7 +157,7 @@ static inline uint64_t lane_waiting(const struct hwt_lane *lane)
 	       atomic_load_explicit(&lane->taken, memory_order_relaxed);
 }
 
-/* Returns how many cancels wait in the lane for the worker.  Relaxed: for others, and of a moment ago. */
+/* Returns how many cancels wait in the lane for the worker.  Relaxed: the thread that asks may see older numbers. */
 static inline uint64_t lane_waiting_cancels(const struct hwt_lane *lane)
 {
 	return atomic_load_explicit(&lane->cancelled_pushed, memory_order_relaxed) -

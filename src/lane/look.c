@@ -74,7 +74,7 @@ static void look_at_queue(struct hwt_look *look, struct hwt_queue *queue, uint64
 /* Looks at a lane.  Returns false if it is in use. */
 static bool look_at_lane(struct hwt_look *look, struct hwt_lane *lane)
 {
-	/* Relaxed, both: of a moment ago. */
+	/* Relaxed, both: a number may be slightly old, and then the next look has it. */
 	uint64_t accepted = atomic_load_explicit(&lane->accepted, memory_order_relaxed);
 	uint64_t cancelled = atomic_load_explicit(&lane->cancelled_pushed, memory_order_relaxed);
 	uint64_t begun = accepted - lane->accepted_at_look, ended = cancelled - lane->cancelled_at_look;

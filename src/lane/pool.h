@@ -106,7 +106,7 @@ static inline bool pool_has_span(const struct hwt_pool *pool)
 	return pool->carve != pool->carve_end;
 }
 
-/* Returns true if nothing has come home to the slab of a span.  Relaxed: of a moment ago. */
+/* Returns true if nothing has come home to the slab of a span.  Relaxed: what comes home meanwhile is found later. */
 static inline bool pool_has_only_span(const struct hwt_pool *pool)
 {
 	return pool_has_span(pool) && atomic_load_explicit(&pool->slab->home, memory_order_relaxed) == 0;

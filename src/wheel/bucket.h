@@ -193,7 +193,8 @@ static inline void bucket_prefetch_end(const struct hwt_bucket *bucket)
 	prefetch_for_write(&chunk_rounds(chunk)[chunk->used]);
 }
 
-/* Appends a chunk whose first member will have this round.  Returns NULL, with nothing changed, without memory. */
+/* Appends a chunk whose first member will have this round.  Returns NULL, and changes nothing,
+ * if there is no memory. */
 struct hwt_chunk *hwt_bucket_extend(struct hwt_stock *stock, struct hwt_bucket *bucket, uint32_t round);
 
 /* Adds a member.  The chunk must have room. */
@@ -209,7 +210,8 @@ static inline void chunk_add(struct hwt_chunk *chunk, struct hwt_record *record,
 		chunk->least = round;
 }
 
-/* Appends a record; clamped: see B5.  Amortised O(1).  Returns false, with nothing changed, without memory. */
+/* Appends a record; clamped: see B5.  Amortised O(1).  Returns false, and changes nothing, if there is
+ * no memory. */
 static inline bool bucket_append(struct hwt_stock *stock, struct hwt_bucket *bucket, struct hwt_record *record,
 				 uint32_t round, bool clamped)
 {

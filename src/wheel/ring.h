@@ -38,13 +38,13 @@ struct hwt_ring {
 	unsigned top; /* index of the level with one entry */
 };
 
-/* Makes empty buckets.  Returns false, with nothing changed, without memory. */
+/* Makes empty buckets.  Returns false, and changes nothing, if there is no memory. */
 bool hwt_ring_make(struct hwt_ring *ring, uint32_t buckets);
 
-/* Also of a ring that was not made. */
+/* Frees the buckets.  A ring that was never made is allowed. */
 void hwt_ring_destroy(struct hwt_ring *ring);
 
-/* Returns the bytes that so many buckets and their tree take. */
+/* Returns the bytes of a ring: `buckets` and their tree. */
 size_t hwt_ring_bytes(uint32_t buckets);
 
 /* Sets the entry of a bucket to exactly this tick. */

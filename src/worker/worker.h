@@ -76,7 +76,7 @@ bool hwt_worker_expire(struct hwt_worker *worker, int64_t target, int64_t now_ns
 /* Goes on in the tick that the bound of the last advance cut.  Returns false also if that has not come. */
 bool hwt_worker_resume(struct hwt_worker *worker, int64_t passed, int64_t now_ns);
 
-/* The clock has been set back to a time at which so many ticks have passed. */
+/* The clock has been set back; `passed` is the tick that it shows now. */
 void hwt_worker_go_back(struct hwt_worker *worker, int64_t passed);
 
 /*

@@ -228,7 +228,8 @@ struct hwts_turn_group *hwts_turns_group(struct hwts_turns *turns, const char *n
 bool hwts_turns_rate(struct hwts_turn_group *group); /* it has one; false: no memory */
 bool hwts_turns_is_paused(const struct hwts_turns *turns, const struct hwts_turn_group *group);
 struct hwts_rules hwts_turns_rules(const struct hwts_turns *turns, const struct hwts_turn_group *group);
-void hwts_turns_place(struct hwts_turns *turns, struct hwts_turn_group *group); /* something has happened to it */
+/* After a change of a group's turns, rules or tokens: the group goes into the ring, waits, or is blocked; T3. */
+void hwts_turns_place(struct hwts_turns *turns, struct hwts_turn_group *group);
 
 /*
  * Rules; turn_change.c

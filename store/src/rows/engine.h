@@ -271,7 +271,7 @@ struct hwts_look {
 	bool sweeps;        /* also behind the marks, in all that are held: from from_us on; */
 	bool far;           /* what is overdue from where the last sweep that did so has ended */
 	int64_t from_us;
-	int64_t late_us;                    /* what is due before it is overdue */
+	int64_t late_us;                    /* rows due before this time are overdue */
 	int64_t slice_from_us, slice_to_us; /* and what is overdue between these */
 
 	/* in and out */

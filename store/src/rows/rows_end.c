@@ -208,7 +208,7 @@ static void close_end(struct end *end)
 	free(end->steps);
 }
 
-/* Those that are not locked. */
+/* Ends the rows that no other transaction has locked. */
 static int end_unlocked(struct hwts_conn *conn, struct hwts_row *rows, size_t n, unsigned flags)
 {
 	struct end end;

@@ -144,7 +144,7 @@ static bool run_in(hwt_store *store, struct hwts_row *row, struct hwts_conn **co
 	return !row->give_back && run(store, row, *conn, handle);
 }
 
-/* With the lock: what a series is due by.  True: by a leap of the clock. */
+/* Returns true if a series is due only because the clock has leapt ahead.  The caller holds the lock of the store. */
 static bool leaps(hwt_store *store, struct hwts_row *row)
 {
 	int64_t now_us = hwts_clock_without_leap_us(store, row->now_us);

@@ -9,7 +9,7 @@
 #include <stdio.h>
 #include <unistd.h>
 
-/* With the lock: what a start needs. */
+/* Fills in what a start needs.  The caller holds the lock of the store. */
 static int make_renewal(hwt_store *store, struct hwts_renewal *renewal)
 {
 	int64_t *ids;

@@ -52,7 +52,7 @@ struct hwts_window {
 int hwts_window_open(hwt_store *store);
 void hwts_window_close(hwt_store *store);
 void hwts_window_drop_lost(hwt_store *store); /* what waits in shards that are not held */
-/* With the lock: what waits is left to the look-ahead. */
+/* Drops the entries of a kind that wait: the look-ahead reads them again.  The caller holds the lock of the store. */
 void hwts_window_empty(hwt_store *store, const struct hwts_kind *kind);
 
 /*

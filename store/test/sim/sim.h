@@ -77,7 +77,7 @@ void sim_enter_server(void);
 void sim_leave_server(void);
 
 void sim_kill(struct sim_process *process);
-void sim_blow(struct sim_process *process); /* in faults.c: its fuse has burnt down */
+void sim_blow(struct sim_process *process); /* in faults.c: the fault that was armed fires */
 bool sim_has_pid(int pid);                  /* in world.c: of one that lives */
 void sim_stop(struct sim_process *process);
 void sim_continue(struct sim_process *process);
