@@ -35,13 +35,12 @@ static bool see_kind(void *ctx, const hwt_store_kind_info *info)
 	return !names->found;
 }
 
-int find_kind(const struct jobs *jobs, const char *name)
+int find_kind(struct jobs *jobs, const char *name)
 {
-	static struct kind_names names;
+	struct kind_names names = { .wanted = name };
 	const char *near;
 	int rc;
 
-	names = (struct kind_names){ .wanted = name };
 	rc = hwt_store_each_kind(jobs->store, see_kind, &names);
 	if (rc != 0)
 		return report(jobs, rc, "kinds");
@@ -95,7 +94,7 @@ hwt_store_which all_of(const struct jobs *jobs, const char *kind)
  */
 
 /* Reads at most HWT_STORE_DATA_MAX + 1 bytes: the put refuses that size. */
-static int read_input(const struct jobs *jobs, char **data, size_t *len)
+static int read_input(struct jobs *jobs, char **data, size_t *len)
 {
 	*data = malloc(HWT_STORE_DATA_MAX + 1);
 	if (!*data)
@@ -146,7 +145,7 @@ static int read_spec(struct jobs *jobs, hwt_store_spec *spec)
 	return DONE;
 }
 
-static int answer_put(const struct jobs *jobs, int rc, const int64_t *id)
+static int answer_put(struct jobs *jobs, int rc, const int64_t *id)
 {
 	if (rc != 0 && rc != EEXIST && rc != EBUSY)
 		return report(jobs, rc, "put");
@@ -219,7 +218,7 @@ static bool count_one(void *ctx, const hwt_store_info *info)
 static int end_act(const struct jobs *jobs, const struct act *act, uint64_t n, int status)
 {
 	if (jobs->json)
-		printf("{\"%s\": %" PRIu64 "}\n", act->done, n);
+		fprintf(jobs->out, "{\"%s\": %" PRIu64 "}\n", act->done, n);
 	else
 		printf("%s %" PRIu64 "\n", act->done, n);
 	return status;

@@ -51,15 +51,16 @@ static bool list_group(void *ctx, const hwt_store_group_info *info)
 
 	write_rules(info, rules, sizeof(rules));
 	if (jobs->json) {
-		fputs(listing->count ? ",\n{" : "\n{", stdout);
-		json_member(&first, "group");
-		json_text(stdout, info->group);
-		printf(", \"paused\": %s, \"limits\": ", info->paused ? "true" : "false");
+		fputs(listing->count ? ",\n{" : "\n{", jobs->out);
+		json_member(jobs->out, &first, "group");
+		json_text(jobs->out, info->group);
+		fprintf(jobs->out, ", \"paused\": %s, \"limits\": ", info->paused ? "true" : "false");
 		if (info->limited)
-			printf("{\"running\": %" PRIu32 ", \"start_every_ns\": %" PRId64 ", \"burst\": %" PRIu32 "}}",
-			       info->limits.running, info->limits.start_every_ns, info->limits.burst);
+			fprintf(jobs->out,
+				"{\"running\": %" PRIu32 ", \"start_every_ns\": %" PRId64 ", \"burst\": %" PRIu32 "}}",
+				info->limits.running, info->limits.start_every_ns, info->limits.burst);
 		else
-			fputs("null}", stdout);
+			fputs("null}", jobs->out);
 	} else {
 		if (listing->count == 0)
 			printf("%s%-40s %s%s\n", paint(jobs, BOLD), "GROUP", "RULES OF ITS OWN", paint(jobs, PLAIN));
@@ -67,7 +68,7 @@ static bool list_group(void *ctx, const hwt_store_group_info *info)
 		printf(" %s%s%s\n", paint(jobs, info->paused ? YELLOW : PLAIN), rules, paint(jobs, PLAIN));
 	}
 	listing->count++;
-	return !ferror(stdout);
+	return !ferror(jobs->out);
 }
 
 int groups(struct jobs *jobs)
@@ -81,12 +82,12 @@ int groups(struct jobs *jobs)
 	if (rc != DONE)
 		return rc;
 	if (jobs->json)
-		putchar('[');
+		fputc('[', jobs->out);
 	rc = hwt_store_each_group(jobs->store, jobs->words[0], list_group, &listing);
 	if (rc != 0)
 		return report(jobs, rc, "groups");
 	if (jobs->json)
-		puts(listing.count ? "\n]" : "]");
+		fputs(listing.count ? "\n]\n" : "]\n", jobs->out);
 	else if (listing.count == 0)
 		fputs("no group of it is paused, or has limits of its own\n", stderr);
 	return DONE;
@@ -144,16 +145,16 @@ void print_rules(const struct jobs *jobs, const char *kind)
 	putchar('\n');
 }
 
-void json_rules(const struct jobs *jobs, const char *kind, bool *first)
+void json_rules(const struct jobs *jobs, bool *first, const char *kind)
 {
 	struct sums sums = { .jobs = jobs };
 
 	if (hwt_store_each_group(jobs->store, kind, sum_up, &sums) != 0)
 		return;
-	json_member(first, "paused_groups");
-	printf("%" PRIu64, sums.paused);
-	json_member(first, "limited_groups");
-	printf("%" PRIu64, sums.limited);
+	json_member(jobs->out, first, "paused_groups");
+	fprintf(jobs->out, "%" PRIu64, sums.paused);
+	json_member(jobs->out, first, "limited_groups");
+	fprintf(jobs->out, "%" PRIu64, sums.limited);
 }
 
 /* For show and top: the rules of one group, "" if it has none of its own. */

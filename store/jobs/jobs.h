@@ -31,9 +31,13 @@ enum { DONE, NOT_DONE, WRONG_USE, NO_DATABASE };
 #define RUNNING (1u << HWT_STORE_RUNNING)
 #define FAILED (1u << HWT_STORE_FAILED)
 
+struct command; /* in main.c */
+
 struct jobs {
 	hwt_store *store;
-	const char *url, *schema; /* schema: the prefix of the tables */
+	const struct command *command; /* NULL: none yet */
+	FILE *out, *err;               /* JSON goes there */
+	const char *url, *schema;      /* schema: the prefix of the tables */
 	const char *group, *key, *every, *cron, *zone, *grace, *spread, *when, *in, *data;
 	unsigned states;        /* 0: all */
 	int64_t limit;          /* 0: as the command has it */
@@ -42,11 +46,12 @@ struct jobs {
 	bool json, colours, all, no_group, replace, revive, keep_due, make, yes, prometheus, unset, count, version;
 	char **words; /* what is no option */
 	int n;
+	int failure; /* the errno value of a call that failed, after report */
 };
 
 /* In main.c. */
 __attribute__((format(printf, 2, 3))) int complain(const struct jobs *jobs, const char *format, ...); /* WRONG_USE */
-int report(const struct jobs *jobs, int rc, const char *what); /* says why a call failed; how the program ends */
+int report(struct jobs *jobs, int rc, const char *what); /* says why a call failed; how the program ends */
 const char *nearest(const char *word, const char *const *words, size_t n); /* or NULL */
 
 /* In look.c, change.c, top.c, vacuum.c: commands. */
@@ -64,13 +69,13 @@ int limit(struct jobs *jobs);
 int groups(struct jobs *jobs);
 int top(struct jobs *jobs);
 int vacuum(struct jobs *jobs);
-int find_kind(const struct jobs *jobs, const char *name); /* DONE; or says why not, with the nearest name */
+int find_kind(struct jobs *jobs, const char *name); /* DONE; or says why not, with the nearest name */
 const char *state_name(hwt_store_state state);
 
 /* In groups.c. */
 void write_limits(const hwt_store_limits *limits, char *text, size_t size);
 void print_rules(const struct jobs *jobs, const char *kind); /* a line, if groups of the kind have rules */
-void json_rules(const struct jobs *jobs, const char *kind, bool *first);
+void json_rules(const struct jobs *jobs, bool *first, const char *kind);
 void rules_of(const struct jobs *jobs, const char *kind, const char *group, char *text, size_t size);
 
 /* In when.c. */
@@ -85,12 +90,12 @@ void write_duration(int64_t ns, char *text, size_t size);
 /* In out.c. */
 enum colour { PLAIN, BOLD, DIM, RED, GREEN, YELLOW };
 const char *paint(const struct jobs *jobs, enum colour colour);
-void json_text(FILE *out, const char *text);               /* in quotes */
-void json_member(bool *first, const char *name);           /* "name": */
-void json_data(bool *first, const void *data, size_t len); /* "data", or "data_base64" */
-bool is_text(const void *data, size_t len);                /* UTF-8 that a terminal can show */
-void print_cut(const char *text, int width);               /* padded or cut; what is no text as ? */
-void print_plain(FILE *out, const char *text);             /* all of it; line ends too */
+void json_text(FILE *out, const char *text);                          /* in quotes */
+void json_member(FILE *out, bool *first, const char *name);           /* "name": */
+void json_data(FILE *out, bool *first, const void *data, size_t len); /* "data", or "data_base64" */
+bool is_text(const void *data, size_t len);                           /* UTF-8 that a terminal can show */
+void print_cut(const char *text, int width);                          /* padded or cut; what is no text as ? */
+void print_plain(FILE *out, const char *text);                        /* all of it; line ends too */
 struct bar;
 struct bar *bar_begin(const struct jobs *jobs, const char *doing, uint64_t total); /* NULL: not on a terminal */
 void bar_end(struct bar *bar);

@@ -22,52 +22,52 @@ static enum colour state_colour(hwt_store_state state)
 	return state == HWT_STORE_FAILED ? RED : state == HWT_STORE_RUNNING ? GREEN : PLAIN;
 }
 
-static void json_string(bool *first, const char *name, const char *text)
+static void json_string(FILE *out, bool *first, const char *name, const char *text)
 {
-	json_member(first, name);
+	json_member(out, first, name);
 	if (*text)
-		json_text(stdout, text);
+		json_text(out, text);
 	else
-		fputs("null", stdout);
+		fputs("null", out);
 }
 
-static void json_number(bool *first, const char *name, int64_t number)
+static void json_number(FILE *out, bool *first, const char *name, int64_t number)
 {
-	json_member(first, name);
-	printf("%" PRId64, number);
+	json_member(out, first, name);
+	fprintf(out, "%" PRId64, number);
 }
 
-static void json_time(bool *first, const char *name, int64_t us)
+static void json_time(FILE *out, bool *first, const char *name, int64_t us)
 {
 	char text[48];
 
 	write_utc(us, text, sizeof(text));
-	json_string(first, name, us ? text : "");
+	json_string(out, first, name, us ? text : "");
 }
 
-static void json_info(const hwt_store_info *info, bool with_data)
+static void json_info(FILE *out, const hwt_store_info *info, bool with_data)
 {
 	bool first = true;
 
-	putchar('{');
-	json_number(&first, "id", info->id);
-	json_string(&first, "kind", info->kind);
-	json_string(&first, "state", state_name(info->state));
-	json_time(&first, "due", info->due_us);
-	json_number(&first, "due_us", info->due_us);
-	json_string(&first, "group", info->group);
-	json_string(&first, "key", info->key);
-	json_number(&first, "attempt", info->attempt);
-	json_number(&first, "priority", info->priority);
-	json_number(&first, "period_ns", info->period_ns);
-	json_string(&first, "schedule", info->schedule);
-	json_string(&first, "zone", info->zone);
-	json_string(&first, "owner", info->owner);
-	json_string(&first, "error", info->error);
-	json_number(&first, "len", (int64_t)info->len);
+	fputc('{', out);
+	json_number(out, &first, "id", info->id);
+	json_string(out, &first, "kind", info->kind);
+	json_string(out, &first, "state", state_name(info->state));
+	json_time(out, &first, "due", info->due_us);
+	json_number(out, &first, "due_us", info->due_us);
+	json_string(out, &first, "group", info->group);
+	json_string(out, &first, "key", info->key);
+	json_number(out, &first, "attempt", info->attempt);
+	json_number(out, &first, "priority", info->priority);
+	json_number(out, &first, "period_ns", info->period_ns);
+	json_string(out, &first, "schedule", info->schedule);
+	json_string(out, &first, "zone", info->zone);
+	json_string(out, &first, "owner", info->owner);
+	json_string(out, &first, "error", info->error);
+	json_number(out, &first, "len", (int64_t)info->len);
 	if (with_data)
-		json_data(&first, info->data ? info->data : "", info->data ? info->len : 0);
-	putchar('}');
+		json_data(out, &first, info->data ? info->data : "", info->data ? info->len : 0);
+	fputc('}', out);
 }
 
 /*
@@ -143,15 +143,15 @@ static bool list_one(void *ctx, const hwt_store_info *info)
 		return false;
 	}
 	if (listing->jobs->json) {
-		fputs(listing->count ? ",\n" : "\n", stdout);
-		json_info(info, true);
+		fputs(listing->count ? ",\n" : "\n", listing->jobs->out);
+		json_info(listing->jobs->out, info, true);
 	} else {
 		if (listing->count == 0)
 			print_head(listing);
 		print_row(listing, info);
 	}
 	listing->count++;
-	return !ferror(stdout);
+	return !ferror(listing->jobs->out);
 }
 
 static int list_kind(struct listing *listing, const char *kind)
@@ -206,7 +206,7 @@ int list(struct jobs *jobs)
 	listing.width = (terminal_columns() - 54) / (listing.kinds ? 3 : 2);
 	listing.width = listing.width < 8 ? 8 : listing.width > 24 ? 24 : listing.width;
 	if (jobs->json)
-		putchar('[');
+		fputc('[', jobs->out);
 	if (jobs->n == 1)
 		rc = list_kind(&listing, jobs->words[0]);
 	else
@@ -218,7 +218,7 @@ int list(struct jobs *jobs)
 	if (rc != 0)
 		return report(jobs, rc, "list"); /* no "]": a list that was cut must not parse */
 	if (jobs->json)
-		puts(listing.count ? "\n]" : "]");
+		fputs(listing.count ? "\n]\n" : "]\n", jobs->out);
 	if (!jobs->json && listing.count == 0)
 		fputs("nothing there\n", stderr);
 	if (listing.more && !jobs->json)
@@ -295,8 +295,8 @@ int show(struct jobs *jobs)
 	info.data = malloc(info.data_room);
 	rc = info.data ? hwt_store_get_ex(jobs->store, &which, &info) : ENOMEM;
 	if (rc == 0 && jobs->json) {
-		json_info(&info, true);
-		putchar('\n');
+		json_info(jobs->out, &info, true);
+		fputc('\n', jobs->out);
 	} else if (rc == 0) {
 		print_info(jobs, &info);
 	}
@@ -332,29 +332,30 @@ static void json_kind(const struct jobs *jobs, const hwt_store_kind_info *info, 
 		      const struct counts *counts)
 {
 	static const char *const modes[] = { "at least once", "at most once", "transaction" };
+	FILE *out = jobs->out;
 	bool first = true;
 
-	putchar('{');
-	json_string(&first, "kind", info->kind);
-	json_string(&first, "mode", info->mode < 3 ? modes[info->mode] : "");
-	json_number(&first, "shards", info->shards);
-	json_member(&first, "paused");
-	fputs(info->paused ? "true" : "false", stdout);
-	json_number(&first, "processes", info->processes);
-	json_number(&first, "failed", (int64_t)info->failed);
-	json_time(&first, "oldest_due", info->oldest_due_us);
-	json_number(&first, "overdue_us",
+	fputc('{', out);
+	json_string(out, &first, "kind", info->kind);
+	json_string(out, &first, "mode", info->mode < 3 ? modes[info->mode] : "");
+	json_number(out, &first, "shards", info->shards);
+	json_member(out, &first, "paused");
+	fputs(info->paused ? "true" : "false", out);
+	json_number(out, &first, "processes", info->processes);
+	json_number(out, &first, "failed", (int64_t)info->failed);
+	json_time(out, &first, "oldest_due", info->oldest_due_us);
+	json_number(out, &first, "overdue_us",
 		    info->oldest_due_us && info->oldest_due_us < now_us ? now_us - info->oldest_due_us : 0);
-	json_member(&first, "each_group");
-	printf("{\"running\": %" PRIu32 ", \"start_every_ns\": %" PRId64 ", \"burst\": %" PRIu32 "}",
-	       info->each_group.running, info->each_group.start_every_ns, info->each_group.burst);
-	json_rules(jobs, info->kind, &first);
+	json_member(out, &first, "each_group");
+	fprintf(out, "{\"running\": %" PRIu32 ", \"start_every_ns\": %" PRId64 ", \"burst\": %" PRIu32 "}",
+		info->each_group.running, info->each_group.start_every_ns, info->each_group.burst);
+	json_rules(jobs, &first, info->kind);
 	if (counts) {
-		json_member(&first, "counts");
-		printf("{\"pending\": %" PRIu64 ", \"running\": %" PRIu64 ", \"failed\": %" PRIu64 "}",
-		       counts->of[HWT_STORE_PENDING], counts->of[HWT_STORE_RUNNING], counts->of[HWT_STORE_FAILED]);
+		json_member(out, &first, "counts");
+		fprintf(out, "{\"pending\": %" PRIu64 ", \"running\": %" PRIu64 ", \"failed\": %" PRIu64 "}",
+			counts->of[HWT_STORE_PENDING], counts->of[HWT_STORE_RUNNING], counts->of[HWT_STORE_FAILED]);
 	}
-	putchar('}');
+	fputc('}', out);
 }
 
 static void print_kind(const struct jobs *jobs, const hwt_store_kind_info *info, int64_t now_us)
@@ -408,7 +409,7 @@ static bool list_a_kind(void *ctx, const hwt_store_kind_info *info)
 	if (listing->rc != 0)
 		return false;
 	if (jobs->json) {
-		fputs(listing->count ? ",\n" : "\n", stdout);
+		fputs(listing->count ? ",\n" : "\n", jobs->out);
 		json_kind(jobs, info, listing->now_us, jobs->count ? &counts : NULL);
 	} else {
 		if (listing->count == 0)
@@ -427,11 +428,11 @@ int print_kinds(struct jobs *jobs, int64_t most, int64_t *count)
 	int rc;
 
 	if (jobs->json)
-		putchar('[');
+		fputc('[', jobs->out);
 	rc = hwt_store_each_kind(jobs->store, list_a_kind, &listing);
 	rc = rc ? rc : listing.rc;
 	if (rc == 0 && jobs->json)
-		puts(listing.count ? "\n]" : "]");
+		fputs(listing.count ? "\n]\n" : "]\n", jobs->out);
 	if (rc == 0 && !jobs->json && listing.count == 0)
 		puts("there are no kinds yet");
 	if (count)
@@ -449,7 +450,7 @@ static int print_prometheus(struct jobs *jobs)
 	if (len >= 0)
 		len = hwt_store_prometheus(jobs->store, text, (size_t)room);
 	if (len >= 0)
-		fputs(text, stdout);
+		fputs(text, jobs->out);
 	free(text);
 	return len < 0 ? report(jobs, -len, "stats") : DONE;
 }

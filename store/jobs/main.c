@@ -162,19 +162,19 @@ static const struct command {
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 
-static const struct command *current;
-
 /*
  * What went wrong
  */
 
 static void say(const struct jobs *jobs, const char *text)
 {
+	const struct command *current = jobs->command;
+
 	fflush(stdout);
 	if (jobs->json) {
-		fputs("{\"error\": ", stderr);
-		json_text(stderr, text);
-		fputs("}\n", stderr);
+		fputs("{\"error\": ", jobs->err);
+		json_text(jobs->err, text);
+		fputs("}\n", jobs->err);
 		return;
 	}
 	fprintf(stderr, "hwt-jobs%s%s: ", current ? " " : "", current ? current->name : "");
@@ -194,13 +194,14 @@ int complain(const struct jobs *jobs, const char *format, ...)
 	return WRONG_USE;
 }
 
-int report(const struct jobs *jobs, int rc, const char *what)
+int report(struct jobs *jobs, int rc, const char *what)
 {
 	char text[512];
 	const char *why = hwt_store_error();
+	bool plain = strcmp(what, jobs->command->name) == 0;
 
-	(void)snprintf(text, sizeof(text), "%s%s%s", strcmp(what, current->name) == 0 ? "" : what,
-		       strcmp(what, current->name) == 0 ? "" : ": ", *why ? why : strerror(rc));
+	(void)snprintf(text, sizeof(text), "%s%s%s", plain ? "" : what, plain ? "" : ": ", *why ? why : strerror(rc));
+	jobs->failure = rc;
 	say(jobs, text);
 	return rc == ENOENT || rc == EBUSY || rc == EEXIST ? NOT_DONE : rc == EINVAL ? WRONG_USE : NO_DATABASE;
 }
@@ -353,6 +354,7 @@ static int set(struct jobs *jobs, int letter)
 
 static int no_option(struct jobs *jobs, const char *word)
 {
+	const struct command *current = jobs->command;
 	const char *names[COUNT(options)], *near;
 	size_t n = 0;
 
@@ -408,7 +410,7 @@ static int check_names(struct jobs *jobs, int argc, char **argv)
 		const char *word = argv[i];
 		char name[64];
 
-		if (strcmp(word, "--") == 0 || (word[0] != '-' && !current))
+		if (strcmp(word, "--") == 0 || (word[0] != '-' && !jobs->command))
 			return DONE;
 		if (strncmp(word, "--", 2) == 0 && !option_of(word)) {
 			(void)snprintf(name, sizeof(name), "%.*s", (int)strcspn(word, "="), word);
@@ -425,6 +427,7 @@ static int check_names(struct jobs *jobs, int argc, char **argv)
 /* Options, and with a command words in between. */
 static int parse(struct jobs *jobs, int argc, char **argv, bool *asked)
 {
+	const struct command *current = jobs->command;
 	const char *letters = current ? ":d:jhg:k:s:ayn:t:e:c:z:p:i:" : "+:d:jh";
 	int letter, rc = check_names(jobs, argc, argv);
 	char name[128];
@@ -449,6 +452,8 @@ static int parse(struct jobs *jobs, int argc, char **argv, bool *asked)
 /* What the words do not need is no use of them: others than those that were meant would be cancelled. */
 static int check_group(const struct jobs *jobs)
 {
+	const struct command *current = jobs->command;
+
 	if (jobs->group && jobs->no_group)
 		return complain(jobs, "--group and --no-group exclude each other");
 	if ((jobs->group || jobs->no_group) && strchr(current->letters, 'k') && !jobs->key && !jobs->all &&
@@ -466,9 +471,9 @@ static int find_command(struct jobs *jobs, const char *name)
 	for (size_t i = 0; i < COUNT(commands); i++) {
 		names[i] = commands[i].name;
 		if (strcmp(name, commands[i].name) == 0)
-			current = &commands[i];
+			jobs->command = &commands[i];
 	}
-	if (current)
+	if (jobs->command)
 		return DONE;
 	near = nearest(name, names, COUNT(names));
 	return near ? complain(jobs, "there is no command \"%s\"; did you mean \"%s\"?", name, near)
@@ -503,7 +508,7 @@ static int run(struct jobs *jobs)
 		say(jobs, error);
 		return rc == EINVAL ? WRONG_USE : NO_DATABASE;
 	}
-	rc = current->run(jobs);
+	rc = jobs->command->run(jobs);
 	(void)hwt_store_close(jobs->store);
 	return rc;
 }
@@ -520,7 +525,7 @@ static int check_output(const struct jobs *jobs, int rc)
 int main(int argc, char **argv)
 {
 	const char *term = getenv("TERM"), *plain = getenv("NO_COLOR");
-	struct jobs jobs = { .schema = "hwt", .running = -1, .burst = -1 };
+	struct jobs jobs = { .out = stdout, .err = stderr, .schema = "hwt", .running = -1, .burst = -1 };
 	bool asked = false;
 	int rc;
 
@@ -549,7 +554,7 @@ int main(int argc, char **argv)
 	if (rc != DONE)
 		return rc;
 	if (asked)
-		return help(current);
+		return help(jobs.command);
 	rc = check_group(&jobs);
 	if (rc != DONE)
 		return rc;

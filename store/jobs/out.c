@@ -135,34 +135,34 @@ void print_plain(FILE *out, const char *text)
 	(void)show_text(out, text, INT_MAX, "\n\t");
 }
 
-void json_member(bool *first, const char *name)
+void json_member(FILE *out, bool *first, const char *name)
 {
-	printf(*first ? "\"%s\": " : ", \"%s\": ", name);
+	fprintf(out, *first ? "\"%s\": " : ", \"%s\": ", name);
 	*first = false;
 }
 
-void json_data(bool *first, const void *data, size_t len)
+void json_data(FILE *out, bool *first, const void *data, size_t len)
 {
 	static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
 	const unsigned char *bytes = data;
 
 	if (is_utf8(data, len)) {
-		json_member(first, "data");
-		json_bytes(stdout, data, len);
+		json_member(out, first, "data");
+		json_bytes(out, data, len);
 		return;
 	}
-	json_member(first, "data_base64");
-	putchar('"');
+	json_member(out, first, "data_base64");
+	fputc('"', out);
 	for (size_t i = 0; i < len; i += 3) {
 		unsigned two = i + 1 < len ? bytes[i + 1] : 0, three = i + 2 < len ? bytes[i + 2] : 0;
 		unsigned all = (unsigned)bytes[i] << 16 | two << 8 | three;
 
-		putchar(digits[all >> 18]);
-		putchar(digits[all >> 12 & 63]);
-		putchar(i + 1 < len ? digits[all >> 6 & 63] : '=');
-		putchar(i + 2 < len ? digits[all & 63] : '=');
+		fputc(digits[all >> 18], out);
+		fputc(digits[all >> 12 & 63], out);
+		fputc(i + 1 < len ? digits[all >> 6 & 63] : '=', out);
+		fputc(i + 2 < len ? digits[all & 63] : '=', out);
 	}
-	putchar('"');
+	fputc('"', out);
 }
 
 void print_cut(const char *text, int width)

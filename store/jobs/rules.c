@@ -12,11 +12,11 @@ static int check(struct jobs *jobs)
 	return find_kind(jobs, jobs->words[0]);
 }
 
-static int end(const struct jobs *jobs, int rc, const char *command, const char *done)
+static int end(struct jobs *jobs, int rc, const char *command, const char *done)
 {
 	if (rc != 0)
 		return report(jobs, rc, command);
-	printf(jobs->json ? "{\"%s\": 1}\n" : "%s\n", done);
+	fprintf(jobs->out, jobs->json ? "{\"%s\": 1}\n" : "%s\n", done);
 	return DONE;
 }
 

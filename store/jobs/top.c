@@ -110,10 +110,10 @@ static void json_places(const char *name, const struct place *places, size_t n, 
 
 		fputs(i ? ",\n{" : "\n{", stdout);
 		if (*places[i].kind) {
-			json_member(&first, "kind");
+			json_member(stdout, &first, "kind");
 			json_text(stdout, places[i].kind);
 		}
-		json_member(&first, what);
+		json_member(stdout, &first, what);
 		json_text(stdout, places[i].name);
 		printf(", \"running\": %" PRIu64 ", \"overdue\": %" PRIu64 ", \"waiting\": %" PRIu64 "}",
 		       places[i].running, places[i].overdue, places[i].waiting);

@@ -23,7 +23,7 @@ struct advice {
 static void fact(struct advice *advice, const char *name, const char *words, const char *value)
 {
 	if (advice->jobs->json) {
-		json_member(&advice->first, name);
+		json_member(stdout, &advice->first, name);
 		json_text(stdout, value);
 	} else {
 		printf("%-34s %s\n", words, value);
@@ -33,7 +33,7 @@ static void fact(struct advice *advice, const char *name, const char *words, con
 static void number(struct advice *advice, const char *name, const char *words, int64_t value, const char *unit)
 {
 	if (advice->jobs->json) {
-		json_member(&advice->first, name);
+		json_member(stdout, &advice->first, name);
 		printf("%" PRId64, value);
 	} else {
 		printf("%-34s %" PRId64 "%s\n", words, value, unit);
@@ -44,7 +44,7 @@ static void advise(struct advice *advice, const char *text)
 {
 	if (advice->jobs->json) {
 		if (advice->given == 0)
-			json_member(&advice->first, "advice");
+			json_member(stdout, &advice->first, "advice");
 		fputs(advice->given == 0 ? "[" : ", ", stdout);
 		json_text(stdout, text);
 	} else {
@@ -62,7 +62,7 @@ static void end_advice(struct advice *advice)
 		return;
 	}
 	if (advice->given == 0) {
-		json_member(&advice->first, "advice");
+		json_member(stdout, &advice->first, "advice");
 		putchar('[');
 	}
 	puts("]}");
@@ -119,7 +119,8 @@ static int of_sqlite(struct advice *advice)
 #define TABLE "current_setting('hwt_store.table')::oid"
 static const char FIND_TABLE[] =
     "begin; select pg_catalog.set_config('hwt_store.table', coalesce("
-    "pg_catalog.to_regclass('%s_timeout')::pg_catalog.oid, 0::pg_catalog.oid)::pg_catalog.text, true); set local search_path = pg_catalog, pg_temp; select 1";
+    "pg_catalog.to_regclass('%s_timeout')::pg_catalog.oid, 0::pg_catalog.oid)::pg_catalog.text, true); set local "
+    "search_path = pg_catalog, pg_temp; select 1";
 static const char ROWS[] =
     "select coalesce(sum(n_live_tup), 0), coalesce(sum(n_dead_tup), 0),"
     " coalesce(sum(pg_total_relation_size(relid)) / 1024, 0)::bigint,"
