@@ -35,16 +35,17 @@ store_packages_missing() {
 	command -v pkg-config >/dev/null 2>&1 || printf '%s ' "$1"
 	pkg-config --exists sqlite3 2>/dev/null || printf '%s ' "$2"
 	pkg-config --exists libpq 2>/dev/null || printf '%s ' "$3"
+	pkg-config --exists libmicrohttpd 2>/dev/null || printf '%s ' "$4" # hwt-jobs serve
 	[ -e /usr/share/zoneinfo/Europe/Berlin ] || printf '%s ' tzdata
 }
 
 if command -v apt-get >/dev/null 2>&1; then
 	missing=$(packages_missing gcc libc6-dev libck-dev perl)
-	missing_store=$(store_packages_missing pkg-config libsqlite3-dev libpq-dev)
+	missing_store=$(store_packages_missing pkg-config libsqlite3-dev libpq-dev libmicrohttpd-dev)
 	install() { as_root apt-get update -q && as_root env DEBIAN_FRONTEND=noninteractive apt-get install -qy "$@"; }
 elif command -v dnf >/dev/null 2>&1; then
 	missing=$(packages_missing gcc glibc-devel ck-devel perl-Test-Harness)
-	missing_store=$(store_packages_missing pkgconf-pkg-config sqlite-devel libpq-devel)
+	missing_store=$(store_packages_missing pkgconf-pkg-config sqlite-devel libpq-devel libmicrohttpd-devel)
 	install() { as_root dnf install -qy "$@"; }
 elif have_ck && command -v prove >/dev/null 2>&1; then
 	missing='' missing_store=''

@@ -9,7 +9,7 @@ STORE_ARCHIVES := $(BUILD)/libhwt-store.a $(BUILD)/libhwt.a
 
 .PHONY: check-cron demo-store bench-store bench-store-rivals bench-store-scale install-store uninstall-store
 
-STORE_CHECKS := $(if $(STORE),store/test/sql_files.sh store/test/store_examples.sh store/test/hwt_jobs.sh store/test/python.sh)
+STORE_CHECKS := $(if $(STORE),store/test/sql_files.sh store/test/store_examples.sh store/test/hwt_jobs.sh store/test/serve.sh store/test/python.sh)
 check: $(STORE_EXAMPLES) $(STORE_EXAMPLES_MORE)
 check-store: $(STORE_EXAMPLES) $(STORE_EXAMPLES_MORE) $(if $(STORE),$(BUILD)/hwt-jobs) $(if $(STORE),$(BUILD)/bench/store_bench)
 
@@ -28,11 +28,20 @@ $(BUILD)/examples/reminders: store/examples/reminders.cpp $(STORE_ARCHIVES) | $(
 	@if command -v $(CXX) >/dev/null 2>&1; then $(if $(V),,$(SAY) '  CXX $@';) $(CXX) -std=c++17 $(ALL_CXXFLAGS) $(ALL_CPPFLAGS) \
 		-Istore/include -o $@ $< $(STORE_ARCHIVES) $(STORE_LIBS) $(ALL_LDFLAGS); fi
 
-# The tool.  It has the library in itself, so that it runs wherever it is copied to.
+# The tool.  It has the library in itself, so that it runs wherever it is copied to.  Its page is served where libmicrohttpd
+# is found: store/jobs/page/ is text in the program.
+JOBS_HTTP := $(shell $(PKG_CONFIG) --exists 'libmicrohttpd >= 0.9.71' 2>/dev/null && echo libmicrohttpd)
+JOBS_PAGE := $(addprefix store/jobs/page/,page.html page.css page.js)
+JOBS_SRC := $(filter-out $(if $(JOBS_HTTP),store/jobs/no_serve.c,store/jobs/serve.c store/jobs/serve_%),$(wildcard store/jobs/*.c))
+
+$(BUILD)/made/page/page.h: store/jobs/page/text.awk $(JOBS_PAGE)
+	$(Q)mkdir -p $(@D) && awk -f $^ >$@
+
 all: $(BUILD)/hwt-jobs
-$(BUILD)/hwt-jobs: $(wildcard store/jobs/*.[ch]) $(STORE_ARCHIVES)
-	$(QCC) $(filter-out -MMD -MP,$(ALL_CPPFLAGS)) $(STORE_CPPFLAGS) $(GNU) $(ALL_CFLAGS) -o $@ $(filter %.c,$^) $(STORE_ARCHIVES) \
-		$(STORE_LIBS) $(ALL_LDFLAGS)
+$(BUILD)/hwt-jobs: $(JOBS_SRC) $(wildcard store/jobs/*.h) $(BUILD)/made/page/page.h $(STORE_ARCHIVES)
+	$(QCC) $(filter-out -MMD -MP,$(ALL_CPPFLAGS)) $(STORE_CPPFLAGS) $(if $(JOBS_HTTP),$(shell $(PKG_CONFIG) --cflags $(JOBS_HTTP))) \
+		$(GNU) $(ALL_CFLAGS) -o $@ $(filter %.c,$^) $(STORE_ARCHIVES) $(STORE_LIBS) \
+		$(if $(JOBS_HTTP),$(shell $(PKG_CONFIG) --libs $(JOBS_HTTP))) $(ALL_LDFLAGS)
 
 $(BUILD)/bench/store_bench: $(wildcard store/bench/*.[ch]) $(STORE_ARCHIVES) | $(BUILD)/bench
 	$(QCC) $(filter-out -MMD -MP,$(ALL_CPPFLAGS)) $(STORE_HAVE) $(STORE_CPPFLAGS) $(GNU) $(ALL_CFLAGS) -o $@ $(filter %.c,$^) $(STORE_ARCHIVES) $(STORE_LIBS) $(ALL_LDFLAGS)

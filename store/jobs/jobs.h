@@ -9,6 +9,7 @@
  *     groups   groups with rules of their own
  *     top      a page that draws itself again
  *     vacuum   advice about the tables
+ *     serve    a page, over HTTP: serve.h
  *     when     times and durations as people write them
  *     out      JSON, colours, a table, a bar
  *
@@ -38,12 +39,15 @@ struct jobs {
 	const struct command *command; /* NULL: none yet */
 	FILE *out, *err;               /* JSON goes there */
 	const char *url, *schema;      /* schema: the prefix of the tables */
+	const char *listen, *unix_path, *token_file, *hosts[16];
+	size_t host_count;
 	const char *group, *key, *every, *cron, *zone, *grace, *spread, *when, *in, *data;
 	unsigned states;        /* 0: all */
 	int64_t limit;          /* 0: as the command has it */
 	int64_t running, burst; /* -1: not given */
 	int priority;
-	bool json, colours, all, no_group, replace, revive, keep_due, make, yes, prometheus, unset, count, version;
+	bool json, colours, all, no_group, replace, revive, keep_due, make, yes, prometheus, unset, count, version,
+	    changes, behind_proxy;
 	char **words; /* what is no option */
 	int n;
 	int failure; /* the errno value of a call that failed, after report */
@@ -52,6 +56,11 @@ struct jobs {
 /* In main.c. */
 __attribute__((format(printf, 2, 3))) int complain(const struct jobs *jobs, const char *format, ...); /* WRONG_USE */
 int report(struct jobs *jobs, int rc, const char *what); /* says why a call failed; how the program ends */
+int give_option(struct jobs *jobs, const char *name, const char *value); /* by its long name; a flag: NULL, or "true" */
+int find_command(struct jobs *jobs, const char *name);
+int run_command(struct jobs *jobs);
+int check_group(const struct jobs *jobs);
+bool add_host(struct jobs *jobs, const char *name);
 const char *nearest(const char *word, const char *const *words, size_t n); /* or NULL */
 
 /* In look.c, change.c, top.c, vacuum.c: commands. */
@@ -69,6 +78,7 @@ int limit(struct jobs *jobs);
 int groups(struct jobs *jobs);
 int top(struct jobs *jobs);
 int vacuum(struct jobs *jobs);
+int serve(struct jobs *jobs);
 int find_kind(struct jobs *jobs, const char *name); /* DONE; or says why not, with the nearest name */
 const char *state_name(hwt_store_state state);
 

@@ -44,6 +44,12 @@ static const struct option options[] = {
 	{ "running", required_argument, NULL, 'N' },
 	{ "burst", required_argument, NULL, 'B' },
 	{ "unset", no_argument, NULL, 'U' },
+	{ "listen", required_argument, NULL, 'L' },
+	{ "unix", required_argument, NULL, 'u' },
+	{ "token-file", required_argument, NULL, 'F' },
+	{ "changes", no_argument, NULL, 'O' },
+	{ "behind-proxy", no_argument, NULL, 'X' },
+	{ "host", required_argument, NULL, 'H' },
 	{ NULL, 0, NULL, 0 },
 };
 
@@ -150,6 +156,20 @@ static const struct command {
 	  "  hwt-jobs top\n"
 	  "  hwt-jobs top --json     one page, and the end\n",
 	  "i", top },
+	{ "serve", "", "a page to look at, over HTTP: kinds, groups, lists, one timeout; metrics and JSON for programs",
+	  "      --listen ADDRESS:PORT   127.0.0.1:8377; port 0: any that is free\n"
+	  "      --unix PATH             a socket in the file system, for this user and root\n"
+	  "      --token-file FILE       its first line is the token; mode 0600.  Otherwise one is made, and is in the "
+	  "URL\n"
+	  "      --changes               the page can cancel, retry, move, pause, resume, limit; otherwise it only "
+	  "looks\n"
+	  "      --behind-proxy          something in front does TLS; needed for an address that others reach\n"
+	  "      --host NAME             a name by which the proxy is asked; again for more of them\n"
+	  "\n"
+	  "  hwt-jobs serve\n"
+	  "  hwt-jobs serve --changes --unix /run/jobs.sock\n"
+	  "  curl -H \"Authorization: Bearer $(cat token)\" 'http://127.0.0.1:8377/api/list?kind=mail&state=failed'\n",
+	  "LuFOXH", serve },
 	{ "remove", "KIND", "removes a kind that has no timeouts and that nobody runs",
 	  "\n"
 	  "  hwt-jobs remove old-mail\n",
@@ -304,16 +324,15 @@ static int64_t most_of(int letter)
 	return letter == 'p' ? 100 : letter == 'i' ? 86400 : 1000000000;
 }
 
-static int set_number(struct jobs *jobs, int letter)
+static int set_number(struct jobs *jobs, int letter, const char *text)
 {
 	int64_t value = 0;
 
 	if (letter == 's')
-		return read_states(jobs, optarg)
-			   ? DONE
-			   : complain(jobs, "\"%s\" is no state: pending, running, failed", optarg);
-	if (!read_number(optarg, letter == 'p' ? -100 : letter != 'N', most_of(letter), &value))
-		return complain(jobs, "\"%s\" is no number for this", optarg);
+		return read_states(jobs, text) ? DONE
+					       : complain(jobs, "\"%s\" is no state: pending, running, failed", text);
+	if (!read_number(text, letter == 'p' ? -100 : letter != 'N', most_of(letter), &value))
+		return complain(jobs, "\"%s\" is no number for this", text);
 	if (letter == 'p')
 		jobs->priority = (int)value;
 	else if (letter == 'N')
@@ -325,21 +344,31 @@ static int set_number(struct jobs *jobs, int letter)
 	return DONE;
 }
 
-static int set(struct jobs *jobs, int letter)
+bool add_host(struct jobs *jobs, const char *name)
+{
+	if (jobs->host_count == COUNT(jobs->hosts))
+		return false;
+	jobs->hosts[jobs->host_count++] = name;
+	return true;
+}
+
+static int set(struct jobs *jobs, int letter, const char *value)
 {
 	struct {
 		int letter;
 		bool *flag;
 		const char **text;
 	} const places[] = {
-		{ 'd', NULL, &jobs->url },      { 'S', NULL, &jobs->schema }, { 'j', &jobs->json, NULL },
-		{ 'g', NULL, &jobs->group },    { 'k', NULL, &jobs->key },    { 't', NULL, &jobs->when },
-		{ 'e', NULL, &jobs->every },    { 'c', NULL, &jobs->cron },   { 'z', NULL, &jobs->zone },
-		{ 'A', NULL, &jobs->grace },    { 'P', NULL, &jobs->spread }, { 'G', &jobs->no_group, NULL },
-		{ 'a', &jobs->all, NULL },      { 'y', &jobs->yes, NULL },    { 'R', &jobs->replace, NULL },
-		{ 'V', &jobs->revive, NULL },   { 'M', &jobs->make, NULL },   { 'T', &jobs->prometheus, NULL },
-		{ 'U', &jobs->unset, NULL },    { 'K', &jobs->count, NULL },  { 'W', &jobs->version, NULL },
-		{ 'D', &jobs->keep_due, NULL }, { 'I', NULL, &jobs->in },     { 'E', NULL, &jobs->data },
+		{ 'd', NULL, &jobs->url },          { 'S', NULL, &jobs->schema },     { 'j', &jobs->json, NULL },
+		{ 'g', NULL, &jobs->group },        { 'k', NULL, &jobs->key },        { 't', NULL, &jobs->when },
+		{ 'e', NULL, &jobs->every },        { 'c', NULL, &jobs->cron },       { 'z', NULL, &jobs->zone },
+		{ 'A', NULL, &jobs->grace },        { 'P', NULL, &jobs->spread },     { 'G', &jobs->no_group, NULL },
+		{ 'a', &jobs->all, NULL },          { 'y', &jobs->yes, NULL },        { 'R', &jobs->replace, NULL },
+		{ 'V', &jobs->revive, NULL },       { 'M', &jobs->make, NULL },       { 'T', &jobs->prometheus, NULL },
+		{ 'U', &jobs->unset, NULL },        { 'K', &jobs->count, NULL },      { 'W', &jobs->version, NULL },
+		{ 'D', &jobs->keep_due, NULL },     { 'I', NULL, &jobs->in },         { 'E', NULL, &jobs->data },
+		{ 'O', &jobs->changes, NULL },      { 'L', NULL, &jobs->listen },     { 'u', NULL, &jobs->unix_path },
+		{ 'X', &jobs->behind_proxy, NULL }, { 'F', NULL, &jobs->token_file },
 	};
 
 	if (letter == 'C')
@@ -348,8 +377,10 @@ static int set(struct jobs *jobs, int letter)
 		if (places[i].letter == letter && places[i].flag)
 			*places[i].flag = true;
 		else if (places[i].letter == letter)
-			*places[i].text = optarg;
-	return strchr("spniNB", letter) ? set_number(jobs, letter) : DONE;
+			*places[i].text = value;
+	if (letter == 'H' && !add_host(jobs, value))
+		return complain(jobs, "no more than %zu names", COUNT(jobs->hosts));
+	return strchr("spniNB", letter) ? set_number(jobs, letter, value) : DONE;
 }
 
 static int no_option(struct jobs *jobs, const char *word)
@@ -377,6 +408,21 @@ static void name_option(int letter, const char *word, char *text, size_t size)
 	for (size_t i = 0; options[i].name; i++)
 		if (options[i].val == (letter == '?' || letter == ':' ? optopt : letter))
 			(void)snprintf(text, size, "--%s", options[i].name);
+}
+
+int give_option(struct jobs *jobs, const char *name, const char *value)
+{
+	const struct option *option = options;
+	bool flag;
+
+	while (option->name && (strcmp(option->name, name) != 0 || !strchr(jobs->command->letters, option->val)))
+		option++;
+	if (!option->name)
+		return complain(jobs, "%s has no option \"%s\"", jobs->command->name, name);
+	flag = option->has_arg == no_argument;
+	if (flag ? value && strcmp(value, "true") != 0 : !value)
+		return complain(jobs, flag ? "%s is true or false" : "%s needs a value", name);
+	return set(jobs, option->val, value);
 }
 
 /* The option that a word names, whole; NULL: none. */
@@ -444,13 +490,13 @@ static int parse(struct jobs *jobs, int argc, char **argv, bool *asked)
 		else if (letter == 'h')
 			*asked = true;
 		else
-			rc = set(jobs, letter);
+			rc = set(jobs, letter, optarg);
 	}
 	return rc;
 }
 
 /* What the words do not need is no use of them: others than those that were meant would be cancelled. */
-static int check_group(const struct jobs *jobs)
+int check_group(const struct jobs *jobs)
 {
 	const struct command *current = jobs->command;
 
@@ -464,7 +510,7 @@ static int check_group(const struct jobs *jobs)
 		   : DONE;
 }
 
-static int find_command(struct jobs *jobs, const char *name)
+int find_command(struct jobs *jobs, const char *name)
 {
 	const char *names[COUNT(commands)], *near;
 
@@ -478,6 +524,11 @@ static int find_command(struct jobs *jobs, const char *name)
 	near = nearest(name, names, COUNT(names));
 	return near ? complain(jobs, "there is no command \"%s\"; did you mean \"%s\"?", name, near)
 		    : complain(jobs, "there is no command \"%s\": hwt-jobs --help lists them", name);
+}
+
+int run_command(struct jobs *jobs)
+{
+	return jobs->command->run(jobs);
 }
 
 /* An open would make a file of a name that is misspelt. */
@@ -508,7 +559,7 @@ static int run(struct jobs *jobs)
 		say(jobs, error);
 		return rc == EINVAL ? WRONG_USE : NO_DATABASE;
 	}
-	rc = jobs->command->run(jobs);
+	rc = run_command(jobs);
 	(void)hwt_store_close(jobs->store);
 	return rc;
 }

@@ -242,7 +242,7 @@ static void *show_bar(void *arg)
 
 struct bar *bar_begin(const struct jobs *jobs, const char *doing, uint64_t total)
 {
-	struct bar *bar = isatty(STDERR_FILENO) ? calloc(1, sizeof(*bar)) : NULL;
+	struct bar *bar = jobs->err == stderr && isatty(STDERR_FILENO) ? calloc(1, sizeof(*bar)) : NULL;
 
 	if (!bar)
 		return NULL;

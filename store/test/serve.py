@@ -1,0 +1,576 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""Asks hwt-jobs serve over HTTP: who may ask what, limits, what is answered, what is changed.  Speaks TAP.
+
+serve.py [URL of PostgreSQL] [WORD in the names of the tests that are run]
+"""
+
+import base64
+import http.client
+import json
+import os
+import pathlib
+import select
+import signal
+import socket
+import string
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from urllib.parse import quote, urlencode
+
+PATIENCE_S = 600  # only a hang lasts so long
+TOOL = os.environ["BUILD"] + "/hwt-jobs"
+EVIL = "e\x1b[2J\u202e\u2028\u2066<img src=x onerror=alert(1)>&\"'\\</script>"
+DATA_PATHS = ["/metrics", "/api/about", "/api/kinds", "/api/groups?kind=mail", "/api/list?kind=mail", "/api/show?id=1"]
+CHANGES = ["cancel", "retry", "move", "pause", "resume", "limit"]
+
+
+class Store:
+    """A database with tables of its own for each test."""
+
+    def __init__(self, url, n):
+        self.schema = "s_" + "".join(string.ascii_lowercase[n // 26**i % 26] for i in range(3))
+        self.folder = pathlib.Path(tempfile.mkdtemp(prefix="hwt-serve."))
+        self.url = url or f"sqlite:{self.folder}/jobs.db"
+        self.servers = []
+        self.tool("put", "mail", "first", "--make", "--at", "1h", "--key", "first")
+
+    def tool(self, *words, status=0):
+        ran = subprocess.run([TOOL, "-d", self.url, "--schema", self.schema, "--json", *words], capture_output=True,
+                             timeout=PATIENCE_S)
+        assert ran.returncode == status, f"{words}: exit {ran.returncode}: {ran.stderr!r}"
+        return json.loads(ran.stdout) if ran.stdout else json.loads(ran.stderr)
+
+    def put(self, kind, *words):
+        return self.tool("put", kind, "--make", *words)["id"]
+
+    def serve(self, *words, command=()):
+        server = Server(self, words, command)
+        self.servers.append(server)
+        return server
+
+    def refuses(self, *words):
+        """The text with which it does not start."""
+        ran = subprocess.run([TOOL, "-d", self.url, "--schema", self.schema, "serve", *words], capture_output=True,
+                             timeout=PATIENCE_S)
+        assert ran.returncode == 2, f"{words}: exit {ran.returncode}"
+        return ran.stderr.decode()
+
+    def close(self):
+        for server in self.servers:
+            server.end()
+        subprocess.run(["rm", "-rf", str(self.folder)], check=True)
+
+
+class Answer:
+    def __init__(self, response):
+        self.status, self.headers, self.body = response.status, response.headers, response.read()
+
+    @property
+    def json(self):
+        return json.loads(self.body)
+
+
+class Server:
+    def __init__(self, store, words, command):
+        if "--listen" not in words and "--unix" not in words:
+            words = ("--listen", "127.0.0.1:0") + words
+        self.process = subprocess.Popen([*command, TOOL, "-d", store.url, "--schema", store.schema, "serve", *words],
+                                        stdout=subprocess.PIPE, text=True)
+        self.line = self.process.stdout.readline().rstrip("\n")
+        self.path = self.line if "--unix" in words else None
+        self.token = self.line.partition("#")[2]
+        if not self.path:
+            self.host = self.line.split("/")[2]
+            self.port = int(self.host.rpartition(":")[2])
+
+    def connect(self):
+        if not self.path:
+            connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=PATIENCE_S)
+        else:
+            connection = http.client.HTTPConnection("localhost", timeout=PATIENCE_S)
+            connection.sock = socket.socket(socket.AF_UNIX)
+            connection.sock.settimeout(PATIENCE_S)
+            connection.sock.connect(self.path)
+        return connection
+
+    def ask(self, method, path, body=None, headers=(), connection=None):
+        own = connection or self.connect()
+        own.request(method, path, body, dict(headers))
+        answer = Answer(own.getresponse())
+        if not connection:
+            own.close()
+        return answer
+
+    def get(self, path, **headers):
+        return self.ask("GET", path, headers={"Authorization": "Bearer " + self.token, **headers})
+
+    def change(self, name, **members):
+        return self.ask("POST", "/api/" + name, json.dumps(members), {"Authorization": "Bearer " + self.token})
+
+    def log_in(self, token=None):
+        return self.ask("POST", "/login", urlencode({"token": token or self.token}))
+
+    def raw(self, text):
+        """What comes back of bytes, up to the end of the connection or 0.2 s of silence."""
+        with socket.create_connection(("127.0.0.1", self.port), PATIENCE_S) as connection:
+            connection.sendall(text)
+            return connection.recv(65536)
+
+    def end(self):
+        if self.process.poll() is None:
+            self.process.terminate()
+        status = self.process.wait(PATIENCE_S)
+        self.process.stdout.close()
+        return status
+
+
+def lines(*checks):
+    return [text for ok, text in checks if not ok]
+
+
+def statuses(wanted, answers):
+    return [f"{name}: {answer.status}, not {wanted}: {answer.body[:200]!r}" for name, answer in answers
+            if answer.status != wanted]
+
+
+#
+# Who may ask
+#
+
+
+def hosts_of_this_machine_alone(store):
+    server = store.serve()
+    problems = []
+    for host in ["localhost", "LOCALHOST:1", "127.0.0.1", "127.9.9.9:80", "[::1]:99", server.host]:
+        problems += statuses(200, [(host, server.get("/api/kinds", Host=host))])
+    for host in ["evil.example", "evil.example:8377", "localhost.evil.example", "127.0.0.1.evil.example", "10.0.0.1", "",
+                 "[::2]", "localhost:x", "127.0.0.1@evil.example", "2130706433"]:
+        for path in ["/healthz", "/", "/api/kinds", "/nowhere"]:
+            problems += statuses(421, [(host, server.get(path, Host=host))])
+    for head in ["GET /healthz HTTP/1.0\r\n\r\n", "GET /healthz HTTP/1.1\r\nHost: localhost\r\nHost: evil.example\r\n\r\n"]:
+        got = server.raw(head.encode())
+        problems += lines((b" 421 " in got or b" 400 " in got, f"{head!r}: {got!r}"))
+    return problems
+
+
+def data_needs_the_token(store):
+    server = store.serve("--changes")
+    problems = []
+    for path in DATA_PATHS:
+        problems += statuses(401, [(path, server.ask("GET", path))])
+        for given in ["", "Bearer", "Bearer ", "Basic " + server.token, server.token]:
+            problems += statuses(401, [(given, server.ask("GET", "/api/kinds", headers={"Authorization": given}))] if
+                                 path == "/api/kinds" else [])
+    for name in CHANGES:
+        problems += statuses(401, [(name, server.ask("POST", "/api/" + name, '{"kind": "mail"}'))])
+    for path in ["/", "/page.css", "/page.js", "/healthz"]:
+        problems += statuses(200, [(path, server.ask("GET", path))])
+    for path in DATA_PATHS[:-1]:
+        problems += statuses(200, [(path, server.get(path))])
+    return problems + statuses(200, [("bearer", server.ask("GET", "/api/kinds", headers={"Authorization": "bearer " + server.token}))])
+
+
+def a_guess_waits_a_second(store):
+    server = store.serve("--changes")
+    guesses = [lambda: server.ask("GET", "/api/kinds", headers={"Authorization": "Bearer " + "0" * 64}),
+               lambda: server.ask("GET", "/api/kinds", headers={"Authorization": "Bearer " + server.token + "0"}),
+               lambda: server.ask("GET", "/api/kinds", headers={"Authorization": "Bearer " + server.token[:-1]}),
+               lambda: server.ask("GET", "/api/kinds", headers={"Cookie": f"hwt-jobs-{server.port}=" + "0" * 64}),
+               lambda: server.ask("GET", "/api/kinds", headers={"Cookie": f"hwt-jobs-{server.port}={server.token}"}),
+               lambda: server.ask("GET", "/api/kinds", headers={"Cookie": f"hwt-jobs-{server.port}="}),
+               lambda: server.log_in("x")]
+    problems = []
+    for i, guess in enumerate(guesses):
+        began = time.monotonic()
+        problems += statuses(401, [(f"guess {i}", guess())])
+        took = time.monotonic() - began
+        problems += lines((took >= 1, f"guess {i}: answered in {took:.3f} s"))
+    return problems
+
+
+def a_guess_holds_up_nobody(store):
+    server = store.serve()
+    until = time.monotonic() + PATIENCE_S
+    while time.monotonic() < until:  # on a busy machine the other one may take its second, too
+        guess = server.connect()
+        guess.request("GET", "/api/kinds", headers={"Authorization": "Bearer x"})
+        server.ask("GET", "/healthz")
+        answered = select.select([guess.sock], [], [], 0)[0]
+        guess.close()
+        if not answered:
+            return []
+    return ["each request was answered after the guess"]
+
+
+def a_session_of_its_own(store):
+    server = store.serve("--changes")
+    answer = server.log_in()
+    cookie = answer.headers["Set-Cookie"]
+    name, _, value = cookie.split(";")[0].partition("=")
+    mine = {"Cookie": f"other=1; {name}={value}"}
+    origin, page = {"Origin": "http://" + server.host}, {"X-Hwt-Page": answer.json["page"]}
+    body = json.dumps({"kind": "mail"})
+    problems = lines(("HttpOnly" in cookie and "SameSite=Strict" in cookie and "Secure" not in cookie, cookie),
+                     (value != server.token and answer.json["page"] not in (value, server.token), "it is the token"))
+    other = server.log_in().json["page"]
+    problems += statuses(200, [("look", server.ask("GET", "/api/kinds", headers=mine)),
+                               ("own origin", server.ask("GET", "/api/kinds", headers={**mine, **origin})),
+                               ("change", server.ask("POST", "/api/pause", body, {**mine, **origin, **page})),
+                               ("resume", server.ask("POST", "/api/resume", body, {**mine, **origin, **page}))])
+    refused = {"no origin": {**mine, **page}, "no page": {**mine, **origin}, "null": {**mine, **page, "Origin": "null"},
+               "another's page": {**mine, **origin, "X-Hwt-Page": other},
+               "another port": {**mine, **page, "Origin": "http://127.0.0.1:1"},
+               "another scheme": {**mine, **page, "Origin": "https://" + server.host},
+               "another site": {**mine, **page, "Origin": "http://evil.example"},
+               "begins alike": {**mine, **page, "Origin": f"http://{server.host}.evil.example"}}
+    problems += statuses(403, [(why, server.ask("POST", "/api/pause", body, headers)) for why, headers in refused.items()])
+    problems += statuses(403, [(path, server.ask("GET", path, headers={**mine, "Origin": "http://evil.example"}))
+                               for path in ["/api/kinds", "/metrics"]])
+    problems += statuses(403, [("login", server.ask("POST", "/login", "token=" + server.token, {"Origin": "http://evil.example"}))])
+    problems += statuses(400, [(repr(form), server.ask("POST", "/login", form)) for form in ["", "x=1", None]])
+    return problems + lines((not store.tool("stats")[0]["paused"], "a refused change was made"))
+
+
+def headers_of_each_answer(store):
+    server = store.serve()
+    problems = []
+    for path in ["/", "/page.css", "/page.js", "/healthz", "/api/kinds", "/metrics", "/nowhere"]:
+        answer = server.get(path)
+        csp = answer.headers["Content-Security-Policy"] or ""
+        problems += lines(("frame-ancestors 'none'" in csp and "default-src 'none'" in csp and "unsafe" not in csp, f"{path}: {csp}"),
+                          (answer.headers["X-Content-Type-Options"] == "nosniff", f"{path}: nosniff"),
+                          (answer.headers["Cache-Control"] == "no-store", f"{path}: no-store"))
+    page = server.get("/").body.decode()
+    for word in ["<style", "style=", "onclick", "onload", "javascript:", "http:", "https:", "<script>"]:
+        problems += lines((word not in page, f"the page has {word}"))
+    return problems
+
+
+def paths_and_methods(store):
+    server = store.serve("--changes")
+    problems = statuses(404, [(path, server.get(path)) for path in
+                              ["/nowhere", "/api", "/api/", "/api/put", "/api/remove", "/api/kinds/", "//", "/../etc/passwd",
+                               "/page.js/x", "/%2e%2e", "/API/kinds"]])
+    for method in ["POST", "PUT", "DELETE", "OPTIONS", "TRACE", "PATCH"]:
+        for path in ["/", "/healthz", "/metrics", "/api/kinds", "/api/show"]:
+            answer = server.ask(method, path, headers={"Authorization": "Bearer " + server.token})
+            problems += statuses(405, [(f"{method} {path}", answer)]) + lines((answer.headers["Allow"] == "GET, HEAD", f"Allow: {path}"))
+    for name in CHANGES:
+        answer = server.get("/api/" + name)
+        problems += statuses(405, [(name, answer)]) + lines((answer.headers["Allow"] == "POST", f"Allow: {name}"))
+    return problems + statuses(200, [("HEAD", server.ask("HEAD", "/healthz"))])
+
+
+#
+# Limits
+#
+
+
+def big_bodies(store):
+    server = store.serve("--changes")
+    token = {"Authorization": "Bearer " + server.token}
+    spaces = b" " * (1 << 20)
+    problems = statuses(413, [("by its length", server.ask("POST", "/api/cancel", spaces + b" ", token)),
+                              ("in parts", server.ask("POST", "/api/cancel", iter([spaces, spaces]), token)),
+                              ("without a token", server.ask("POST", "/login", spaces * 3))])
+    problems += statuses(400, [("1 MiB", server.ask("POST", "/api/cancel", spaces, token))])
+    got = server.raw(b"POST /login HTTP/1.1\r\nHost: localhost\r\nContent-Length: 99999999999\r\n\r\n")
+    problems += lines((b" 413 " in got, f"a length alone: {got[:100]!r}"))
+    got = server.raw(b"GET /healthz HTTP/1.1\r\nHost: localhost\r\nX: " + b"y" * 100000 + b"\r\n\r\n")
+    problems += lines((got.split(b" ")[1:2] in ([b"413"], [b"431"]), f"a long head: {got[:100]!r}"))
+    return problems + statuses(200, [("afterwards", server.get("/api/kinds"))])
+
+
+def sixty_four_connections(store):
+    server = store.serve()
+    slow = []
+    for _ in range(64):
+        connection = socket.create_connection(("127.0.0.1", server.port), PATIENCE_S)
+        connection.sendall(b"GET /healthz HTTP/1.1\r\n")
+        slow.append(connection)
+    problems = []
+    for i in range(20):
+        try:
+            problems += statuses(503, [(f"the {65 + i}th", server.ask("GET", "/healthz"))])
+        except (ConnectionError, http.client.HTTPException):
+            pass  # closed at once
+    slow.pop().close()
+    until = time.monotonic() + PATIENCE_S
+    status = 0
+    while status != 200 and time.monotonic() < until:
+        try:
+            status = server.ask("GET", "/healthz").status
+        except (ConnectionError, http.client.HTTPException):
+            status = 0
+    for connection in slow:
+        connection.close()
+    return problems + lines((status == 200, "none is served when one has left"))
+
+
+def slow_requests(store):
+    """By drops: in the head, and in the body."""
+    server = store.serve("--changes")
+    heads = [b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n", b"", f"POST /login HTTP/1.1\r\nHost: localhost\r\nContent-Length: 1000\r\n\r\n".encode()]
+    slow = [socket.create_connection(("127.0.0.1", server.port), PATIENCE_S) for _ in heads]
+    began = time.monotonic()
+    for connection, head in zip(slow, heads):
+        connection.sendall(head)
+    open_ones = dict(enumerate(slow))
+    while open_ones and time.monotonic() < began + PATIENCE_S:
+        time.sleep(0.25)
+        for i, connection in list(open_ones.items()):
+            try:
+                if i != 1:
+                    connection.send(b"x")
+                if select.select([connection], [], [], 0)[0] and connection.recv(4096) == b"":
+                    del open_ones[i]
+            except OSError:
+                del open_ones[i]
+    took = time.monotonic() - began
+    for connection in slow:
+        connection.close()
+    return lines((not open_ones, f"not closed: {sorted(open_ones)}"), (took >= 9, f"closed after {took:.1f} s"),
+                 (server.ask("GET", "/healthz").status == 200, "and then it answers nobody"))
+
+
+#
+# What is answered
+#
+
+
+def the_json_of_the_tool(store):
+    server = store.serve()
+    one = store.put("mail", "data \u00e4", "--key", "k\u00e4y", "--group", "g 1", "--at", "2h", "--priority", "3")
+    store.put("report", "--every", "1h", "--at", "1d")
+    store.tool("limit", "mail", "--group", "g 1", "--running", "2")
+    kinds, told = server.get("/api/kinds").json, store.tool("stats")
+    for kind in kinds + told:
+        kind.pop("overdue_us")
+    problems = lines((kinds == told, f"kinds: {kinds}"),
+                     (server.get("/api/groups?kind=mail").json == store.tool("groups", "mail"), "groups"),
+                     (server.get(f"/api/show?id={one}").json == store.tool("show", str(one)), "show"),
+                     (server.get("/api/show?" + urlencode({"kind": "mail", "key": "k\u00e4y", "group": "g 1"})).json["id"] == one, "by key"))
+    metrics = server.get("/metrics")
+    problems += lines((metrics.headers["Content-Type"].startswith("text/plain"), "no text"),
+                      (b'hwt_store_kind_paused{kind="mail"} 0\n' in metrics.body, f"metrics: {metrics.body[-500:]!r}"))
+    problems += statuses(404, [("show", server.get("/api/show?id=12345")), ("groups", server.get("/api/groups?kind=none")),
+                               ("list", server.get("/api/list?kind=none"))])
+    problems += statuses(400, [(path, server.get(path)) for path in
+                               ["/api/show", "/api/show?id=x", "/api/show?id=-1", "/api/groups", "/api/groups?kind=mail&x=1",
+                                "/api/list?kind=mail&state=asleep", "/api/kinds?database=sqlite:x", "/api/kinds?help=true",
+                                "/api/kinds?prometheus=maybe"]])
+    return problems
+
+
+def hostile_names(store):
+    server = store.serve("--changes")
+    evil = EVIL[:60]
+    one = store.put(evil, EVIL, "--key", EVIL, "--group", EVIL, "--at", "1h")
+    problems = []
+    for path in ["/api/kinds", "/api/list?kind=" + quote(evil), f"/api/show?id={one}", "/metrics", "/api/groups?kind=" + quote(evil),
+                 "/api/groups?kind=" + quote(EVIL), "/api/list?kind=" + quote(EVIL), "/api/show?id=" + quote(EVIL), "/" + quote(EVIL)]:
+        answer = server.get(path)
+        bad = [c for c in answer.body.decode() if (ord(c) < 32 and c != "\n") or 0x7f <= ord(c) < 0xa0 or c in "\u2028\u2029\u202e\u2066"]
+        problems += lines((not bad, f"{path}: {bad}"))
+    shown = server.get(f"/api/show?id={one}").json
+    problems += lines((shown["kind"] == evil and shown["key"] == EVIL and shown["group"] == EVIL and shown["data"] == EVIL, f"{shown}"))
+    problems += statuses(200, [("pause", server.change("pause", kind=evil, group=EVIL))])
+    problems += lines((server.get("/api/groups?kind=" + quote(evil)).json[0]["group"] == EVIL, "a group's name"))
+    return problems + statuses(200, [("cancel", server.change("cancel", kind=evil, key=EVIL, group=EVIL))])
+
+
+#
+# Changes
+#
+
+
+def each_change(store):
+    server = store.serve("--changes")
+    for i in range(6):
+        store.put("mail", "--key", f"k{i}", "--group", f"g{i % 2}", "--at", "1h")
+    one = store.put("mail", "--key", "moved", "--at", "1h")
+    problems = []
+
+    def made(wanted, name, **members):
+        answer = server.change(name, **members)
+        if answer.status != 200 or answer.json != wanted:
+            problems.append(f"{name} {members}: {answer.status} {answer.body!r}")
+
+    made({"moved": 1}, "move", id=one, at="2099-07-01T10:00Z")
+    problems += lines((store.tool("show", str(one))["due"].startswith("2099-07-01T10:00"), "move"))
+    made({"moved": 1}, "move", id=str(one), **{"in": "3h"})
+    made({"moved": 3}, "move", kind="mail", all=True, group="g0", at="2h")
+    made({"cancelled": 1}, "cancel", kind="mail", key="k1", group="g1")
+    made({"cancelled": 3}, "cancel", kind="mail", all=True, group="g0", state="pending,failed")
+    made({"retried": 0}, "retry", kind="mail", all=True, group=None, **{"no-group": False})
+    made({"paused": 1}, "pause", kind="mail")
+    made({"paused": 1}, "pause", kind="mail", group="g1")
+    made({"limited": 1}, "limit", kind="mail", running=3, every="200ms", burst=10)
+    kind = store.tool("stats", "mail")[0]
+    problems += lines((kind["paused"] and kind["paused_groups"] == 1 and kind["each_group"] ==
+                       {"running": 3, "start_every_ns": 200000000, "burst": 10}, f"{kind}"))
+    made({"resumed": 1}, "resume", kind="mail")
+    made({"unset": 1}, "limit", kind="mail", unset=True)
+    made({"cancelled": 1}, "cancel", id=one)
+    problems += statuses(404, [("ended", server.change("cancel", id=one)), ("no kind", server.change("pause", kind="male"))])
+    left = [row["key"] for row in store.tool("list", "mail")]
+    return problems + lines((sorted(left) == ["first", "k3", "k5"], f"left: {left}"))
+
+
+def changes_that_are_no_use(store):
+    server = store.serve("--changes")
+    token = {"Authorization": "Bearer " + server.token}
+    before = store.tool("list", "mail")
+    bodies = [None, "", "{", "[]", "1", '"x"', '{"kind": "mail"', '{"kind": "mail"} x', '{"kind": "mail",}', '{"kind" "mail"}',
+              '{"kind": ["mail"]}', '{"kind": {"a": 1}}', '{"kind": "mail", "all": true, "x": 1}', '{"all": true}',
+              '{"kind": "mail", "all": "yes"}', '{"kind": "ma\\u0000il", "all": true}', '{"kind": "\\ud800", "all": true}',
+              '{"kind": "mail\\x", "all": true}', '{"kind": "mail", "id": 1, "all": true}', '{"kind": true, "all": true}',
+              '{"kind": "mail", "all": true, "database": "sqlite:x"}', '{"kind": "mail", "key": 1, "all": true}',
+              '{"id": 1e3}', '{"id": "x"}', '{"id": ""}', '{"kind": "mail", "all": true, "group": "a", "no-group": true}',
+              b'{"kind": "mail", \0"all": true}', b"\xff", '{"kind": tru, "all": true}', '{"kind": "mail", "state": "due", "all": true}']
+    problems = []
+    for body in bodies:
+        problems += statuses(400, [(repr(body), server.ask("POST", "/api/cancel", body, token))])
+    problems += statuses(400, [("query", server.ask("POST", "/api/cancel?kind=mail&all=true", None, token)),
+                               ("move", server.change("move", kind="mail", all=True)),
+                               ("move", server.change("move", kind="mail", all=True, at="x")),
+                               ("limit", server.change("limit", kind="mail")),
+                               ("limit", server.change("limit", kind="mail", running=-1)),
+                               ("limit", server.change("limit", kind="mail", running=2.5))])
+    looks = store.serve()
+    problems += statuses(403, [(name, looks.change(name, kind="mail", all=True)) for name in CHANGES])
+    return problems + lines((store.tool("list", "mail") == before, "something was changed"),
+                            (not store.tool("stats", "mail")[0]["paused"], "it is paused"))
+
+
+#
+# How it is started, and ends
+#
+
+
+def token_files(store):
+    file = store.folder / "token"
+    problems = []
+    for text, mode in [("secret word\n", 0o644), ("secret word\n", 0o640), ("secret word\n", 0o602), ("", 0o600), ("\n", 0o600),
+                       ("x" * 2000, 0o600)]:
+        file.write_text(text)
+        file.chmod(mode)
+        said = store.refuses("--listen", "127.0.0.1:0", "--token-file", str(file))
+        problems += lines(("token" in said and "secret" not in said, f"{mode:o}: {said}"))
+    store.refuses("--token-file", str(store.folder / "none"))
+    store.refuses("--token-file", str(store.folder))
+    file.write_text("s3cret+word&x=1\nanother line\n")
+    file.chmod(0o600)
+    server = store.serve("--token-file", str(file))
+    problems += lines(("#" not in server.line and "s3cret" not in server.line, server.line))
+    server.token = "s3cret+word&x=1"
+    return problems + statuses(200, [("token", server.get("/api/kinds")), ("login", server.log_in())])
+
+
+def sockets_in_the_file_system(store):
+    path = store.folder / "socket"
+    server = store.serve("--changes", "--unix", str(path))
+    problems = statuses(200, [("own", server.ask("GET", "/api/kinds")),
+                              ("change", server.ask("POST", "/api/pause", '{"kind": "mail"}'))])
+    problems += lines((path.stat().st_mode & 0o777 == 0o600, f"mode {path.stat().st_mode:o}"))
+    problems += statuses(421, [("host", server.ask("GET", "/api/kinds", headers={"Host": "evil.example"}))])
+    problems += lines(("in use" in store.refuses("--unix", str(path)), "a second one takes the socket of the first"))
+    if os.geteuid() == 0:  # as nobody, who may connect after a chmod
+        path.chmod(0o666)
+        store.folder.chmod(0o755)
+        asks = "import http.client, socket, sys; c = http.client.HTTPConnection('localhost'); c.sock = socket.socket(socket.AF_UNIX); " \
+            f"c.sock.connect({str(path)!r}); c.request('GET', '/api/kinds'); print(c.getresponse().status)"
+        ran = subprocess.run([sys.executable, "-c", asks], user=65534, capture_output=True, text=True, timeout=PATIENCE_S)
+        problems += lines((ran.stdout == "401\n", f"another user: {ran}"))
+    server.process.kill()
+    server.process.wait()
+    again = store.serve("--unix", str(path))
+    problems += statuses(200, [("after a kill", again.ask("GET", "/healthz"))])
+    problems += lines((again.end() == 0 and not path.exists(), "the socket stays"))
+    path.write_text("mine")
+    store.refuses("--unix", str(path))
+    return problems + lines((path.read_text() == "mine", "a file was removed"))
+
+
+def behind_a_proxy(store):
+    file = store.folder / "token"
+    file.write_text("token\n")
+    file.chmod(0o600)
+    problems = []
+    for words in [("--listen", "0.0.0.0:0"), ("--listen", "[::]:0"), ("--behind-proxy",), ("--host", "a.example"), ("word",),
+                  ("--listen", "127.0.0.1"), ("--listen", "x:1"), ("--listen", "127.0.0.1:99999"), ("--listen", ":1"),
+                  ("--listen", "127.0.0.1:0", "--unix", "x"), ("--behind-proxy", "--host", "a", "--unix", str(store.folder / "s"))]:
+        store.refuses(*words)
+    server = store.serve("--changes", "--listen", "0.0.0.0:0", "--behind-proxy", "--host", "jobs.example", "--host", "b.example")
+    login = server.ask("POST", "/login", "token=" + server.token, {"Host": "jobs.example", "Origin": "https://jobs.example"})
+    cookie = login.headers["Set-Cookie"]
+    mine = {"Cookie": cookie.split(";")[0], "X-Hwt-Page": login.json["page"], "Host": "jobs.example"}
+    problems += lines(("Secure" in cookie and cookie.startswith("__Host-"), cookie))
+    problems += statuses(200, [("change", server.ask("POST", "/api/pause", '{"kind": "mail"}', {**mine, "Origin": "https://jobs.example"})),
+                               ("another name", server.get("/api/kinds", Host="B.example:443"))])
+    problems += statuses(403, [("http", server.ask("POST", "/api/pause", '{"kind": "mail"}', {**mine, "Origin": "http://jobs.example"})),
+                               ("the other", server.ask("POST", "/api/pause", '{"kind": "mail"}', {**mine, "Origin": "https://b.example"}))])
+    problems += statuses(421, [("neither", server.get("/api/kinds", Host="c.example"))])
+    path = store.folder / "socket"
+    by_file = store.serve("--unix", str(path), "--behind-proxy", "--host", "jobs.example", "--token-file", str(file))
+    return problems + statuses(401, [("the proxy's user is nobody", by_file.ask("GET", "/api/kinds"))])
+
+
+def ends_by_a_signal(store):
+    problems = []
+    for number in [signal.SIGTERM, signal.SIGINT]:
+        server = store.serve()
+        waits = socket.create_connection(("127.0.0.1", server.port), PATIENCE_S)
+        waits.sendall(b"GET /healthz HTTP/1.1\r\n")
+        server.get("/api/kinds")
+        server.process.send_signal(number)
+        status = server.process.wait(PATIENCE_S)
+        problems += lines((status == 0, f"{number}: exit {status}"), (waits.recv(1) == b"", "the connection stays"))
+        waits.close()
+    return problems
+
+
+TESTS = [hosts_of_this_machine_alone, data_needs_the_token, a_guess_waits_a_second, a_guess_holds_up_nobody,
+         a_session_of_its_own, headers_of_each_answer, paths_and_methods, big_bodies, sixty_four_connections, slow_requests,
+         the_json_of_the_tool, hostile_names, each_change, changes_that_are_no_use, token_files, sockets_in_the_file_system,
+         behind_a_proxy, ends_by_a_signal]
+
+
+def run(test, url, n):
+    try:
+        store = Store(url, n)
+    except Exception as error:  # pylint: disable=broad-except
+        return [f"no store: {error!r}"]
+    try:
+        return test(store)
+    except Exception as error:  # pylint: disable=broad-except
+        import traceback
+        return traceback.format_exc().splitlines() + [repr(error)]
+    finally:
+        store.close()
+
+
+def main():
+    url, words = sys.argv[1] if len(sys.argv) > 1 else "", sys.argv[2:]
+    n = failed = 0
+    for engine, at in [("sqlite", ""), ("postgresql", url)]:
+        if engine == "postgresql" and not at:
+            continue
+        for test in TESTS:
+            if words and not any(word in test.__name__ for word in words):
+                continue
+            n += 1
+            problems = run(test, at, n)
+            for problem in problems:
+                print("# " + problem.encode("ascii", "backslashreplace").decode(), file=sys.stderr)
+            failed += bool(problems)
+            print(f"{'not ok' if problems else 'ok'} {n} - {test.__name__}_{engine}", flush=True)
+    print(f"1..{n}")
+    return failed > 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
