@@ -415,7 +415,8 @@ typedef struct hwt_unprocessed {
  * Returns  0 and *timer; EINVAL: a field is out of range, or tick_duration_ns >= INT64_MAX / ticks_per_wheel; ENOTSUP:
  *          a clock that the system lacks, a setting of a newer header; ENOMEM; EMFILE, ENFILE: with another clock
  *          than CLOCK_MONOTONIC, no descriptor for the worker.
- * Cost     some 20 KiB with the default settings; 7 KiB more for each thread that schedules, up to twice the cores. */
+ * Cost     some 20 KiB with the default settings; 15 KiB more with the first thread that schedules, 5 to 11 with each
+ *          further one, up to the number of lanes: doc/guide.md, "Memory". */
 HWT_API int hwt_timer_create(hwt_timer **timer, const hwt_config *config);
 
 /* Starts the worker, and returns once it has set the start time, from which ticks are counted.  The first timeout does
