@@ -134,6 +134,29 @@ TEST(a_group_goes_on_when_the_clock_is_put_back)
 	fresh();
 }
 
+/* The reader is woken for those. */
+TEST(few_of_the_rows_that_a_rest_takes_make_it_the_first)
+{
+	struct hwts_turn turn[4];
+
+	fresh();
+	hwts_turns_at(&turns, 20);
+	for (int i = 0; i < 4; i++)
+		add(&turn[i], "a", 10 + i, 0);
+	CHECK(!keeps("a", 1, 20));
+	CHECK_INT(turns.firsts, ==, 1);
+	for (int i = 0; i < 10; i++)
+		CHECK(!keeps("a", i & 1, 20 + i));
+	CHECK_INT(turns.firsts, ==, 1);
+	CHECK(!keeps("a", 1, 19));
+	CHECK_INT(turns.firsts, ==, 2);
+	CHECK(!keeps("a", 2, 40));
+	CHECK_INT(turns.firsts, ==, 3);
+	CHECK(!keeps("a", 3, 50));
+	CHECK_INT(turns.firsts, ==, 3);
+	fresh();
+}
+
 TEST(what_is_told_and_due_soon_has_room_beyond_the_share)
 {
 	struct hwts_turn turn[2 * SHARE];

@@ -141,6 +141,7 @@ bool hwts_turns_keeps(struct hwts_turns *turns, const struct hwts_due *due, size
 	if (is_before(place_of(due), rest->from)) {
 		rest->from = place_of(due);
 		queue(turns, rest);
+		turns->firsts += rest->asked.due_us == HWTS_NEVER && *rest->queue == &rest->turn;
 		if (rest->queue == &turns->later) /* the clock was put back: its group may have waited */
 			hwts_turns_place(turns, rest->turn.group);
 	}

@@ -146,6 +146,7 @@ struct hwts_turns {
 	uint32_t round; /* of what has last been given to a thread */
 	struct hwts_rests *rests;
 	struct hwts_turn *later; /* rests */
+	unsigned firsts;         /* how often a row has made its rest the first of later, or of its group */
 	int64_t now_us;          /* the database's clock, for them */
 
 	/* Rules. */

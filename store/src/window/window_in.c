@@ -11,14 +11,16 @@
 #include "store/store.h"
 #include "window/window.h"
 
-/* What runs counts, and is always kept.  A rest may be due earlier now than the reader has thought. */
+/* What runs counts, and is always kept.  A rest may be due, or be wanted, earlier now than the reader has thought. */
 static bool keeps(hwt_store *store, struct hwts_kind *kind, const struct hwts_due *due)
 {
 	bool waits = hwts_turns_ready(&kind->turns);
+	unsigned firsts = kind->turns.firsts;
 
 	if (due->epoch != 0 || hwts_turns_keeps(&kind->turns, due, hwts_window_share(store)))
 		return true;
-	hwts_wake(store, HWTS_READ);
+	if (kind->turns.firsts != firsts)
+		hwts_wake(store, HWTS_READ);
 	if (!waits && hwts_turns_ready(&kind->turns))
 		hwts_wake(store, HWTS_BEGIN);
 	return false;
