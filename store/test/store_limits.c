@@ -162,6 +162,34 @@ TEST(what_a_group_has_beyond_its_share_starts_in_its_order_and_hides_nobody)
 	atomic_store(&hwts_test_window, 0);
 }
 
+/* Each put goes before all that the window keeps of the group, which may start nothing. */
+TEST(what_a_group_that_may_begin_nothing_is_given_has_a_bound)
+{
+	for (unsigned full = 0; full < 2; full++) {
+		hwt_store *store;
+
+		atomic_store(&hwts_test_window, 20 * SHARE);
+		store = start_with(1, full);
+		if (full) {
+			CHECK_CALL(hwt_store_limit(store, "a", "g", &LIMITS(.running = 1)), 0);
+			put_in(store, "g", -HWTS_PRIORITY_MAX, 1);
+			CHECK(wait_count(&started, 1));
+		} else {
+			CHECK_CALL(hwt_store_pause(store, "a", "g"), 0);
+			WAIT_READ(store);
+		}
+		for (int priority = -HWTS_PRIORITY_MAX; priority <= HWTS_PRIORITY_MAX; priority++)
+			put_in(store, "g", priority, 1);
+		CHECK_INT(stats_of_store(store).window, <=, 4 * SHARE);
+		CHECK_CALL(full ? 0 : hwt_store_resume(store, "a", "g"), 0);
+		atomic_store(&held, false);
+		CHECK(wait_count(&ended, full + 2 * HWTS_PRIORITY_MAX + 1));
+		check_order("g", full + 2 * HWTS_PRIORITY_MAX + 1);
+		CHECK_CALL(hwt_store_close(store), 0);
+		atomic_store(&hwts_test_window, 0);
+	}
+}
+
 /* The group has more than its share, all of which is due later. */
 TEST(what_is_put_and_due_now_starts_without_a_reading)
 {

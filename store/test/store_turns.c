@@ -157,6 +157,40 @@ TEST(few_of_the_rows_that_a_rest_takes_make_it_the_first)
 	fresh();
 }
 
+/* What goes before all that it has waits in the database until it may begin something. */
+TEST(a_group_that_may_begin_nothing_reads_no_more_than_its_share)
+{
+	struct hwts_turn turn[SHARE];
+
+	for (int full = 0; full < 2; full++) {
+		fresh();
+		turns.paused = !full;
+		turns.each.running = (uint32_t)full;
+		hwts_turns_at(&turns, 20);
+		for (int i = 0; i < SHARE; i++)
+			add(&turn[i], "a", 10 + i, 0);
+		if (full)
+			CHECK(take() == &turn[0]);
+		CHECK(!keeps("a", 1, 15));
+		CHECK(!hwts_turns_wanted(&turns, SHARE));
+		turns.paused = false;
+		if (full)
+			hwts_turns_done(&turns, &turn[0]);
+		CHECK(hwts_turns_want(&turns, turn[1].group, SHARE));
+		CHECK(hwts_turns_wanted(&turns, SHARE) != NULL);
+		fresh();
+		turns.paused = true;
+		hwts_turns_at(&turns, 20);
+		for (int i = 0; i < SHARE - 1; i++)
+			add(&turn[i], "a", 10 + i, 0);
+		join(&turn[SHARE - 1], "a", 30, 0);
+		CHECK(!keeps("a", 1, 15));
+		end(&turn[SHARE - 1]);
+		CHECK(hwts_turns_wanted(&turns, SHARE) != NULL); /* there is room */
+	}
+	fresh();
+}
+
 TEST(what_is_told_and_due_soon_has_room_beyond_the_share)
 {
 	struct hwts_turn turn[2 * SHARE];

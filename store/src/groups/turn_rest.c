@@ -199,7 +199,9 @@ struct hwts_rest *hwts_turns_wanted(const struct hwts_turns *turns, size_t share
 		size_t most = share_of(turns, group, share);
 		struct hwts_rest *rest = group->queue && group->queue->is_rest ? rest_at(group->queue) : NULL;
 
-		if (rest && rest->asked.due_us == HWTS_NEVER)
+		/* A group that may begin nothing keeps its share: each put could make its rest the first again. */
+		if (rest && rest->asked.due_us == HWTS_NEVER &&
+		    (group->turns < most || !hwts_turns_is_barred(turns, group)))
 			return rest;
 		if (group->turns < most / 2 && most >> rests->asked > 1 && (rest = first_of(turns, rests)) != NULL)
 			return rest;

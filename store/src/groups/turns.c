@@ -12,14 +12,17 @@ enum where { OUT, IN_RING, WAITS };
  * Rules
  */
 
-/* One to begin would be too many, or not the next one. */
-static bool is_blocked(const struct hwts_turns *turns, const struct hwts_turn_group *group)
+bool hwts_turns_is_barred(const struct hwts_turns *turns, const struct hwts_turn_group *group)
 {
 	uint32_t most = hwts_turns_rules(turns, group).running;
 
-	if (group->queue->counted)
-		return false;
-	return hwts_turns_is_paused(turns, group) || (most > 0 && group->running >= most) || group->queue->is_rest;
+	return hwts_turns_is_paused(turns, group) || (most > 0 && group->running >= most);
+}
+
+/* One to begin would be too many, or not the next one. */
+static bool is_blocked(const struct hwts_turns *turns, const struct hwts_turn_group *group)
+{
+	return !group->queue->counted && (hwts_turns_is_barred(turns, group) || group->queue->is_rest);
 }
 
 /* No bucket is emptier than empty: by older rules it may have been.  Where nobody knew it, it was empty by these. */

@@ -228,6 +228,7 @@ struct hwts_turn_group *hwts_turns_find(const struct hwts_turns *turns, const ch
 struct hwts_turn_group *hwts_turns_group(struct hwts_turns *turns, const char *name, size_t len);
 bool hwts_turns_rate(struct hwts_turn_group *group); /* it has one; false: no memory */
 bool hwts_turns_is_paused(const struct hwts_turns *turns, const struct hwts_turn_group *group);
+bool hwts_turns_is_barred(const struct hwts_turns *turns, const struct hwts_turn_group *group); /* paused, or full */
 struct hwts_rules hwts_turns_rules(const struct hwts_turns *turns, const struct hwts_turn_group *group);
 /* After a change of a group's turns, rules or tokens: the group goes into the ring, waits, or is blocked; T3. */
 void hwts_turns_place(struct hwts_turns *turns, struct hwts_turn_group *group);

@@ -244,6 +244,7 @@ void hwts_window_not_running(struct hwts_entry *entry)
 
 	entry->runs = false;
 	hwts_turns_done(turns, &entry->turn);
+	hwts_window_want_rest(entry->store, entry->kind, entry->turn.group);
 	if (!waits && hwts_turns_ready(turns))
 		hwts_wake(entry->store, HWTS_BEGIN);
 }
