@@ -277,7 +277,7 @@ TEST(one_that_was_begun_and_replaced_is_not_begun_again)
 	tear_down();
 }
 
-/* What a dead process held comes back row by row: one that a user keeps locked is left for later, the others are not. */
+/* Of what a dead process held, a row that a user keeps locked is left for later, and the others are not. */
 TEST(one_that_is_locked_keeps_no_other_from_being_inherited)
 {
 	NEEDS_POSTGRES(); /* SQLite has no locks of rows */

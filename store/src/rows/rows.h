@@ -189,7 +189,7 @@ int hwts_rows_refill(struct hwts_conn *conn, struct hwts_refill *refills, size_t
 int hwts_rows_keep(struct hwts_conn *conn, struct hwts_put *puts, size_t n);
 hwts_each hwts_accepted; /* ctx, a struct hwts_put: its row has been put or changed, and comes back */
 
-/* In rows_run.c and rows_end.c. */
+/* In rows_run.c, rows_inherit.c and rows_end.c. */
 /* PostgreSQL: what the rows say is read behind the commit. */
 int hwts_rows_begin(struct hwts_conn *conn, struct hwts_want *wants, size_t n, bool synced, bool again);
 /* What processes held when they died, and was not begun. */
