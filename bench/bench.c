@@ -3,7 +3,7 @@
  * The bench: chooses scenarios, runs each round of each in a process of its own, and prints what they found.
  *
  * Rounds go around the rows of a scenario (subjects, producer counts, sizes), so that a minute in which the machine is
- * busy with something else strikes them all alike.  A run that breaks the law (see bench.h), crashes or takes too long
+ * busy with something else strikes them all alike.  A run that breaks the law (run.h), crashes or takes too long
  * makes the whole bench fail.  Interrupted, it reports the rounds that it has.
  */
 #include "run.h"

@@ -148,6 +148,20 @@ result docs_lead_to_what_is_there "$(for file in $(git ls-files '*.md' 2>/dev/nu
 	done
 done)"
 
+# What texts and comments call by its file's name is there: a rename leaves no old name behind.  The libraries have files of the
+# same names, so those of the store are looked for in the store.  hwt.c is what `make amalgamation` makes; the others are not
+# of this tree.
+named() { # FILES-OF FOLDER...: the names in comments and documents of the folders that no file below FILES-OF has
+	find "$1" \( -name .git -o -name 'build*' \) -prune -o -type f -print | sed 's#.*/##' | sort -u >"$work/files"
+	shift
+	{
+		grep -rhoE --include='*.md' --exclude-dir='build*' '`[A-Za-z0-9_./-]+\.(c|h|hpp|cpp|sh|sql|pl|py|mk|md|awk)`' "$@" |
+			tr -d '`' | sed 's#.*/##'
+		grep -rhvE --include='*.[ch]' --exclude-dir='build*' '# *include' "$@" | grep -oE '\b[a-z_0-9]+\.[ch]\b'
+	} | sort -u | grep -vxE 'hwt\.(c|h|hpp)|ck_[a-z]+\.h|sdt\.h|tsc\.c|membarrier\.h' | comm -23 - "$work/files"
+}
+result files_that_are_named_are_there "$(named . src include ./*.md doc bench bindings examples; named store store/src store/include store/doc store/sql)"
+
 # The rights that store/doc/store.md grants are enough: the owner makes the tables, the program's role runs.
 rights() {
 	sed -n '/^```sql$/,/^```$/p' store/doc/store.md | grep -v '^```' >"$work/rights.sql"
