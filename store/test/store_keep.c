@@ -5,6 +5,9 @@
  */
 #include "store_query.h"
 
+#include "base/calendar.h"
+#include "inside.h"
+
 static hwt_store *store;
 static int64_t id;
 
@@ -326,6 +329,51 @@ TEST(what_was_begun_and_has_not_started_runs_with_the_new_data)
 	CHECK_CALL(hwt_store_end(run, 0), 0);
 	WAIT_FOR(info().period_ns == 2 * DAY);
 	end();
+}
+
+/* The declaration comes once a begin is committed. */
+static hwt_store_spec at_begin;
+static atomic_bool declares;
+
+static void declare_once(const char *where)
+{
+	if (strcmp(where, "begun") != 0 || !atomic_exchange(&declares, false))
+		return;
+	CHECK_INT(info().state, ==, HWT_STORE_RUNNING);
+	declare(at_begin);
+}
+
+static void declare_at_begin(hwt_store_spec spec)
+{
+	at_begin = spec;
+	atomic_store(&declares, true);
+	atomic_store(&hwts_test_at, declare_once);
+}
+
+/* Whether the time of the old line is found or not. */
+TEST(the_line_that_is_declared_while_the_first_time_is_computed_holds)
+{
+	for (int i = 0; i < 2; i++) {
+		hwt_store_spec spec = DECLARED("b", 0, .schedule = line_in(11));
+		int64_t want_us;
+
+		set_up(0, 0);
+		begin_with(DECLARED("a", 0, .schedule = "0 0 1 1 *", .zone = "Europe/Berlin"));
+		(void)query("update %s_timeout set due_us = 0, base_us = %lld", world.schema, (long long)now_us());
+		if (i == 1)
+			atomic_store(&hwts_test_zones, "/nowhere");
+		declare_at_begin(spec);
+		CHECK_CALL(hwt_store_start(store), 0);
+		CHECK_CALL(hwt_store_next_time(spec.schedule, NULL, now_us(), &want_us, NULL, 0), 0);
+		WAIT_FOR(info().state == HWT_STORE_PENDING && info().due_us != 0);
+		CHECK_INT(info().due_us, ==, want_us);
+		CHECK(strcmp(info().schedule, spec.schedule) == 0);
+		CHECK_INT(column("next_base_us"), ==, 0);
+		CHECK_INT(atomic_load(&started), ==, 0);
+		atomic_store(&hwts_test_at, NULL);
+		atomic_store(&hwts_test_zones, NULL);
+		end();
+	}
 }
 
 TEST(in_back_off_the_time_of_the_retry_and_the_attempts_stay)

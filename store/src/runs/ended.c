@@ -29,7 +29,7 @@ static bool find_became(const struct hwts_row *row, hwt_store_became *became)
 		*became = HWT_STORE_BECAME_TOO_LATE;
 	else if (row->how == HWTS_FAIL)
 		*became = HWT_STORE_BECAME_FAILED;
-	else if (goes_on && !row->serves)
+	else if (goes_on && (!row->serves || row->error[0]))
 		*became = HWT_STORE_BECAME_AGAIN;
 	else
 		*became = HWT_STORE_BECAME_DONE;

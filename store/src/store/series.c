@@ -43,8 +43,8 @@ static int find_place(struct hwts_row *row)
 
 /*
  * A line that has no next time will not have one.  What this process lacks, such as a file, may be there later: until
- * then what has no first time yet stays due at 0, for that is how it is known.  No attempt counts, so the row backs
- * off by how long it has waited.
+ * then what has no first time yet stays due at 0, for that is how it is known, or has the line that was declared
+ * meanwhile.  No attempt counts, so the row backs off by how long it has waited.
  */
 static void cannot_go_on(struct hwts_row *row, int rc, bool begins)
 {
@@ -55,6 +55,7 @@ static void cannot_go_on(struct hwts_row *row, int rc, bool begins)
 		row->how = HWTS_FAIL;
 	} else if (begins) {
 		row->how = HWTS_AT;
+		row->serves = true;
 		row->rest_us = row->when_us;
 		row->when_us = row->due_us;
 	}
@@ -72,12 +73,12 @@ static void come_too_late(struct hwts_row *row)
 		hwts_cut(row->error, sizeof(row->error), "too late", 8);
 }
 
-/* It was put by SQL, which cannot compute its first time. */
+/* It was put by SQL, which cannot compute its first time.  No run is lost if another line holds from now on. */
 static int find_first_time(struct hwts_row *row)
 {
 	int rc = hwts_calendar_next(row->schedule, row->zone, row->base_us, &row->when_us);
 
-	row->again = true;
+	row->again = row->serves = true;
 	row->how = HWTS_AT;
 	row->next_base_us = row->when_us;
 	row->next_attempt = row->attempt - 1;
