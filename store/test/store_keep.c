@@ -386,7 +386,7 @@ TEST(in_back_off_the_time_of_the_retry_and_the_attempts_stay)
 	CHECK_CALL(hwt_store_start(store), 0);
 	begin_with(DECLARED("a", 0, .period_ns = DAY));
 	let_go(1);
-	WAIT_FOR(info().state == HWT_STORE_PENDING && info().attempt == 1);
+	WAIT_FOR(info().attempt == 1 && info().state == HWT_STORE_PENDING); /* in this order: it was begun */
 	due_us = info().due_us;
 	CHECK_INT(due_us, >, now_us());
 	declare(DECLARED("b", 0, .schedule = line));
