@@ -6,6 +6,7 @@
 #include "store_query.h"
 
 #include "inside.h"
+#include "refuse.h"
 
 enum { OTHERS = 30 };
 
@@ -15,30 +16,6 @@ static void count_warning(void *ctx, const char *message)
 {
 	(void)ctx;
 	atomic_fetch_add(&warned, strstr(message, "set aside") != NULL);
-}
-
-/* The table refuses to delete or update such rows. */
-static void refuse(const char *what, const char *when)
-{
-	if (world.sqlite) {
-		(void)query("create trigger %s_%s before %s on %s_timeout when %s begin select raise(abort, 'refused"
-			    " here'); end",
-			    world.schema, what, what, world.schema, when);
-		return;
-	}
-	(void)query("create function %s_%s() returns trigger language plpgsql as 'begin raise exception ''refused"
-		    " here''; end'; create trigger %s_%s before %s on %s_timeout for each row when (%s) execute"
-		    " function %s_%s()",
-		    world.schema, what, world.schema, what, what, world.schema, when, world.schema, what);
-}
-
-static void accept_again(const char *what)
-{
-	if (world.sqlite)
-		(void)query("drop trigger %s_%s", world.schema, what);
-	else
-		(void)query("drop trigger %s_%s on %s_timeout; drop function %s_%s()", world.schema, what, world.schema,
-			    world.schema, what);
 }
 
 /* A store that is not started, and in it one with the key "bad" among others. */
