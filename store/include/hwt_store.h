@@ -282,6 +282,28 @@ typedef struct hwt_store_limits {
 	uint32_t burst;         /* so many starts at once, after a rest; 0 with a rate: 1 */
 } hwt_store_limits;
 
+/*
+ * Why a timeout that is due has not started.  Of PAUSE, ELSEWHERE, CAP, RATE, TURN and THREAD the first that holds is
+ * told.  A retry that waits for its back-off is not due.  store.md, "Why does it not run?"
+ */
+typedef enum hwt_store_wait {
+	HWT_STORE_STARTS,          /* it is about to */
+	HWT_STORE_WAITS_THREAD,    /* for a thread, the kind's concurrency, or a pulled kind's hwt_store_next */
+	HWT_STORE_WAITS_CAP,       /* as many of its group run as may */
+	HWT_STORE_WAITS_RATE,      /* its group may not start the next one yet */
+	HWT_STORE_WAITS_TURN,      /* for a thread, and other groups of its kind go first */
+	HWT_STORE_WAITS_PAUSE,     /* its group or its kind is paused */
+	HWT_STORE_WAITS_ELSEWHERE, /* runs of its group on a process that died still count */
+	HWT_STORE_WAITS_RULES,     /* new rules of its kind are being read */
+	HWT_STORE_WAITS_READ,      /* the process that holds its shard has not read it yet */
+	HWT_STORE_WAITS_ZONE,      /* its time zone cannot be read: the tz database is missing or damaged there */
+	HWT_STORE_WAITS_ROW,       /* its row is locked, damaged, refused by the database, or not visible */
+	HWT_STORE_WAITS_LEASE,     /* the process could not renew its lease */
+	HWT_STORE_WAITS_DATABASE,  /* the process has no connection that can write */
+	HWT_STORE_WAITS_NOBODY     /* no living process runs this kind */
+} hwt_store_wait;
+#define HWT_STORE_WAITS 14 /* how many reasons there are */
+
 /* What the database knows of a kind. */
 typedef struct hwt_store_kind_info {
 	size_t size;
@@ -292,6 +314,10 @@ typedef struct hwt_store_kind_info {
 	uint64_t failed;             /* exact to 1000; 1001: more */
 	int64_t oldest_due_us;       /* of its pending timeouts; 0: there are none */
 	hwt_store_limits each_group; /* of each group without limits of its own */
+	/* Due and not started, as in hwt_store_stats: of all processes, as they have written it last. */
+	uint64_t waiting[HWT_STORE_WAITS];
+	int64_t waiting_oldest_ns[HWT_STORE_WAITS];
+	int64_t waiting_age_ns; /* how old the oldest of what they have written is; 0: none has */
 } hwt_store_kind_info;
 
 /* A group of a kind that has rules of its own. */
@@ -326,6 +352,12 @@ typedef struct hwt_store_stats {
 	int64_t lateness_minute_max_ns; /* of the tasks that started within the last minute */
 	uint64_t trusted;               /* now: 1 if it is started and may begin; 0: it was silent for too long */
 	uint64_t rescheduled; /* timeouts that this process has moved; with hwt_store_reschedule_on: perhaps undone */
+	/* Now: due and not started, of the shards that this process holds, by hwt_store_wait; and since when the oldest
+	 * of them is due.  Exact for what is in memory, as it was no longer ago than 200 looks through that take.  What
+	 * is in the database alone counts as one for each group or shard; of a shard that is read late the oldest is
+	 * due when the last row was that has been read, or when it was taken. */
+	uint64_t waiting[HWT_STORE_WAITS];
+	int64_t waiting_oldest_ns[HWT_STORE_WAITS];
 } hwt_store_stats;
 
 /* Every default above.  CONFIG: warnings on stderr.  KIND: name and task (pulled: the flag) must be set. */
@@ -342,7 +374,8 @@ typedef struct hwt_store_stats {
 #define HWT_STORE_LIMITS_INIT { sizeof(hwt_store_limits), 0, 0, 0 }
 #define HWT_STORE_STATS_INIT \
 	{ sizeof(hwt_store_stats), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, { 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, \
-	  0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 }, 0, 0, 0, 0, 0, 0 }
+	  0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 }, 0, 0, 0, 0, 0, 0, \
+	  { 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 }, { 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 } }
 /* clang-format on */
 
 /* Opens a database, and makes the tables if there are none.  Starts no thread.  The url is one of

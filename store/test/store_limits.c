@@ -254,7 +254,7 @@ TEST(what_waits_for_a_rest_goes_on_when_that_is_lost)
 	front_arm(1, FRONT_BEFORE, 1u << 30);
 	CHECK_CALL(hwt_store_resume(store, "a", NULL), 0);
 	WAIT_FOR(stats_of_store(store).done == 1); /* whose end has woken whom it had to */
-	WAIT_FOR(!LOCKED(store, hwts_window_waits(store)));
+	WAIT_FOR(!LOCKED(store, hwts_window_may_begin(store)));
 	hwts_lock(store);
 	hwts_lose(store, &store->kinds->shards[0]);
 	hwts_unlock(store);

@@ -96,7 +96,7 @@ static void read_again(struct hwts_reader *reader)
 		if (!has_room(kind, limit))
 			hwts_window_empty(store, kind);
 	HWTS_EACH_SHARD (store, kind, shard)
-		hwts_read_again(shard);
+		hwts_read_again(store, shard);
 	store->reading->again = false;
 	store->reading->unread = true;
 	reader->sweep.low_us = INT64_MIN;

@@ -162,6 +162,23 @@ static void put_families(struct text *text)
 	}
 }
 
+static void put_waits(struct text *text)
+{
+	if (text->count > 0)
+		head(text, "waiting", "gauge", "Timeouts that are due and have not started, by the reason.");
+	for (size_t k = 0; k < text->count; k++)
+		for (size_t i = 0; i < HWT_STORE_WAITS; i++)
+			line(text, "hwt_store_waiting{kind=\"%s\",reason=\"%s\"} %" PRIu64 "\n", text->kinds[k].name,
+			     hwts_wait_word(i), text->kinds[k].stats.waiting[i]);
+	if (text->count > 0)
+		head(text, "waiting_oldest_seconds", "gauge", "How long the oldest of them has been due.");
+	for (size_t k = 0; k < text->count; k++)
+		for (size_t i = 0; i < HWT_STORE_WAITS; i++)
+			line(text, "hwt_store_waiting_oldest_seconds{kind=\"%s\",reason=\"%s\"} %.9f\n",
+			     text->kinds[k].name, hwts_wait_word(i),
+			     (double)text->kinds[k].stats.waiting_oldest_ns[i] / 1e9);
+}
+
 /* lateness[i] is what is under 2^i us. */
 static void put_lateness(struct text *text)
 {
@@ -256,6 +273,7 @@ int hwt_store_prometheus(hwt_store *store, char *buf, size_t size)
 		bool up = read_database(store, &text);
 
 		put_families(&text);
+		put_waits(&text);
 		put_lateness(&text);
 		put_database(&text, up);
 		if (size > 0)

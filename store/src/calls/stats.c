@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Statistics: of a store, and of a kind; how late runs start. */
 #include "runs/begun.h"
+#include "share/why.h"
 #include "store/clock.h"
 #include "store/shards.h"
 #include "store/store.h"
@@ -68,6 +69,20 @@ static void set_overdue(const hwt_store *store, const struct overdue *overdue, h
 	stats->overdue_oldest_ns = overdue->count ? HWTS_MAX(hwts_clock_db_us(store) - oldest_us, 0) * 1000 : 0;
 }
 
+static void set_waits(const hwt_store *store, const struct hwts_waits *waits, hwt_store_stats *stats)
+{
+	int64_t now_us = hwts_clock_db_us(store);
+
+	for (size_t i = 0; i < HWT_STORE_WAITS; i++) {
+		const struct hwts_wait *wait = &waits->of[i];
+
+		stats->waiting[i] = wait->count;
+		stats->waiting_oldest_ns[i] = wait->count
+						  ? hwts_within(now_us - HWTS_MAX(wait->oldest_us, 0), now_us) * 1000
+						  : 0;
+	}
+}
+
 static bool is_trusted(const hwt_store *store)
 {
 	return hwts_phase(store) != HWTS_STOPPED && hwts_trusted(store);
@@ -76,6 +91,7 @@ static bool is_trusted(const hwt_store *store)
 void hwts_stats_of_kind(hwt_store *store, const struct hwts_kind *kind, hwt_store_stats *stats)
 {
 	struct overdue overdue = { 0, HWTS_NEVER };
+	struct hwts_waits waits;
 
 	*stats = kind->tally.stats;
 	for (uint32_t i = 0; i < kind->row.shards; i++) {
@@ -85,6 +101,8 @@ void hwts_stats_of_kind(hwt_store *store, const struct hwts_kind *kind, hwt_stor
 	stats->window = kind->entries + kind->told - stats->running;
 	see_overdue(store, kind, &overdue);
 	set_overdue(store, &overdue, stats);
+	hwts_waits_of_kind(store, kind, &waits);
+	set_waits(store, &waits, stats);
 	stats->lateness_minute_max_ns = hwts_peak_read(&kind->tally.lateness, hwt_now());
 	stats->trusted = is_trusted(store);
 }
@@ -92,14 +110,19 @@ void hwts_stats_of_kind(hwt_store *store, const struct hwts_kind *kind, hwt_stor
 void hwts_stats_now(hwt_store *store, hwt_store_stats *stats)
 {
 	struct overdue overdue = { 0, HWTS_NEVER };
+	struct hwts_waits waits = { { { .count = 0 } } }, some;
 
 	*stats = store->tally->stats;
 	stats->window = hwts_window_count(store) - hwts_shards_active(store);
 	stats->running = hwts_shards_active(store);
 	stats->shards_held = hwts_shards_held(store);
-	HWTS_EACH_KIND (store, kind)
+	HWTS_EACH_KIND (store, kind) {
 		see_overdue(store, kind, &overdue);
+		hwts_waits_of_kind(store, kind, &some);
+		hwts_waits_join(&waits, &some);
+	}
 	set_overdue(store, &overdue, stats);
+	set_waits(store, &waits, stats);
 	stats->lateness_minute_max_ns = hwts_peak_read(&store->tally->lateness, hwt_now());
 	stats->trusted = is_trusted(store);
 	stats->round_trips = atomic_load_explicit(&store->db->round_trips,

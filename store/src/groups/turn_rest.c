@@ -267,6 +267,18 @@ void hwts_turns_drop_rests(struct hwts_turns *turns, int32_t shard)
 	}
 }
 
+void hwts_turns_rest_waits(const struct hwts_turns *turns, int64_t now_us, int64_t now_ns, struct hwts_waits *waits)
+{
+	for (const struct hwts_rests *rests = turns->rests; rests; rests = rests->next)
+		for (size_t i = 0; i < HWTS_COUNT(rests->of); i++) {
+			const struct hwts_rest *rest = rests->of[i];
+			int64_t due_us = rest ? HWTS_MIN(rest->from.due_us, rest->asked.due_us) : HWTS_NEVER;
+
+			if (due_us <= now_us)
+				hwts_waits_add(waits, hwts_turns_why(turns, &rest->turn, now_ns), due_us, 0);
+		}
+}
+
 void hwts_turns_free_rests(struct hwts_turns *turns)
 {
 	for (struct hwts_rests *rests = turns->rests, *next; rests; rests = next) {

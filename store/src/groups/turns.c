@@ -265,6 +265,7 @@ void hwts_turns_leave(struct hwts_turns *turns, struct hwts_turn *turn, int64_t 
 	struct hwts_turn_group *group = turn->group;
 
 	hwts_turns_done(turns, turn);
+	hwts_turns_elsewhere(turn, false);
 	turn->group = NULL;
 	if (--group->turns == 0 && group->where == OUT)
 		retire(turns, group, now_ns);
@@ -319,6 +320,31 @@ void hwts_turns_count(struct hwts_turn *turn)
 {
 	turn->group->running += !turn->counted;
 	turn->counted = true;
+}
+
+void hwts_turns_elsewhere(struct hwts_turn *turn, bool is)
+{
+	turn->group->elsewhere = (uint16_t)(turn->group->elsewhere + is - turn->elsewhere);
+	turn->elsewhere = is;
+}
+
+hwt_store_wait hwts_turns_why(const struct hwts_turns *turns, const struct hwts_turn *turn, int64_t now_ns)
+{
+	const struct hwts_turn_group *group = turn->group;
+	struct hwts_rules rules = hwts_turns_rules(turns, group);
+
+	if (hwts_turns_is_paused(turns, group) && !turn->counted)
+		return HWT_STORE_WAITS_PAUSE;
+	if (rules.running > 0 && group->running >= rules.running && !turn->counted)
+		return group->running - group->elsewhere < rules.running ? HWT_STORE_WAITS_ELSEWHERE
+									 : HWT_STORE_WAITS_CAP;
+	if (!turn->counted && token_ns(turns, group, &rules, group->reserved, now_ns) > now_ns)
+		return HWT_STORE_WAITS_RATE;
+	if (turns->stalled)
+		return HWT_STORE_WAITS_RULES;
+	if (group->queue && group->queue->is_rest)
+		return HWT_STORE_WAITS_READ;
+	return group->where == IN_RING && turns->first != group ? HWT_STORE_WAITS_TURN : HWT_STORE_STARTS;
 }
 
 bool hwts_turns_start(struct hwts_turns *turns, struct hwts_turn *turn, int64_t now_ns)

@@ -54,7 +54,7 @@
 #ifndef HWTS_TURNS_H
 #define HWTS_TURNS_H
 
-#include "base/common.h"
+#include "base/waits.h"
 
 struct hwts_due; /* due.h */
 
@@ -68,9 +68,10 @@ struct hwts_turn {
 	struct hwts_turn_group *group;
 	int64_t due_us;
 	int8_t priority;
-	bool counted;  /* T1 */
-	bool reserved; /* T2 */
-	bool is_rest;  /* of a struct hwts_rest */
+	bool counted;   /* T1 */
+	bool reserved;  /* T2 */
+	bool is_rest;   /* of a struct hwts_rest */
+	bool elsewhere; /* counted: it runs on a process that died, as far as is known */
 };
 
 /* Turns, the first of which is the next one; NULL: there are none.  turn_queue.c. */
@@ -97,20 +98,21 @@ struct hwts_rate {
 	int64_t full_ns;       /* when its bucket is full */
 };
 
-/* 70 bytes with a name of up to 13. */
+/* 70 bytes with a name of up to 11. */
 struct hwts_turn_group {
 	struct hwts_turn_group *chain; /* of those with its hash */
 	struct hwts_turn_group *next;  /* in the ring */
 	struct hwts_turn *queue;
-	struct hwts_own *own;    /* NULL: the rules of the kind hold */
-	struct hwts_rate *rate;  /* T6 */
-	uint32_t turns, running; /* its turns; T1 */
-	uint32_t round;          /* of its last timeout that was queued for a thread */
-	uint16_t reserved;       /* T2 */
-	uint16_t bucket : 10; /* by its name, whatever ids are told with it */
+	struct hwts_own *own;          /* NULL: the rules of the kind hold */
+	struct hwts_rate *rate;        /* T6 */
+	uint32_t turns, running;       /* its turns; T1 */
+	uint32_t round;                /* of its last timeout that was queued for a thread */
+	uint16_t reserved;             /* T2 */
+	uint16_t elsewhere;            /* its turns of which that is said */
+	uint16_t bucket : 10;          /* by its name, whatever ids are told with it */
 	uint16_t where : 2, rests : 1; /* rests: it has one */
 	uint8_t len;
-	char start[7]; /* of the name, which goes on behind the structure */
+	char start[5]; /* of the name, which goes on behind the structure */
 };
 
 static inline char *hwts_turn_name(const struct hwts_turn_group *group)
@@ -171,6 +173,7 @@ void hwts_turns_remove(struct hwts_turns *turns, struct hwts_turn *turn); /* it 
 /* One that runs, as far as is known, and was not taken.  It is not queued; */
 void hwts_turns_count(struct hwts_turn *turn);
 void hwts_turns_count_queued(struct hwts_turns *turns, struct hwts_turn *turn); /* or it is */
+void hwts_turns_elsewhere(struct hwts_turn *turn, bool is);
 /* More of its group are counted than may run: if that is paused, any. */
 bool hwts_turns_exceed(const struct hwts_turns *turns, const struct hwts_turn *turn);
 /* That, or it was taken without a token, T4. */
@@ -181,6 +184,11 @@ bool hwts_turns_start(struct hwts_turns *turns, struct hwts_turn *turn, int64_t 
 void hwts_turns_put_off(struct hwts_turns *turns, struct hwts_turn *turn);
 /* It has ended, or was not begun. */
 void hwts_turns_done(struct hwts_turns *turns, struct hwts_turn *turn);
+
+/* Why it is not taken, if it is queued: STARTS, if its group may begin it and comes next. */
+hwt_store_wait hwts_turns_why(const struct hwts_turns *turns, const struct hwts_turn *turn, int64_t now_ns);
+/* The rests that are due, each as one; in turn_rest.c. */
+void hwts_turns_rest_waits(const struct hwts_turns *turns, int64_t now_us, int64_t now_ns, struct hwts_waits *waits);
 
 /* Something may be taken at once; when a group may come back by itself, INT64_MAX: not. */
 static inline bool hwts_turns_ready(const struct hwts_turns *turns)

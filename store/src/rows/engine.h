@@ -57,7 +57,7 @@ struct hwts_db {
 	const struct hwts_engine *engine;
 	const char *url;
 	char prefix[25];
-	char schema[132];             /* PostgreSQL: where the tables are, as a statement has it, with a dot */
+	char schema[132]; /* PostgreSQL: where the tables are, as a statement has it, with a dot */
 	/*
 	 * The name of this process, hwts_me().  Control changes it when another process uses it; earlier names
 	 * stay readable for a while.
@@ -168,20 +168,21 @@ struct hwts_row {
 	int64_t when_us, limit_us, next_base_us;
 	int64_t rest_us; /* with give_back: no begin before that has passed */
 	unsigned next_attempt;
+	hwt_store_wait waits;         /* why it has not started: ZONE, or nothing that is its own */
 	int64_t started_us, ended_us; /* for hwt_store_ended; 0: it has not */
 	int answer;                   /* of its task */
 	bool late;                    /* it did not start within its grace */
 	bool unsure;                  /* a reply about its end was lost */
-	bool bare;      /* another process has begun it, and what the database says of it was not read */
-	bool cancelled; /* set by the end: it was cancelled in its run */
-	bool kept;      /* set by the end, with replaced: settings that were kept hold now */
-	bool give_back; /* it was not started */
-	bool serves;    /* its series goes on at its next time: settings that were kept for this end hold */
-	bool ending;    /* its end is to be committed */
-	bool again;     /* its task has answered so, or it came too late: no failure */
-	bool synced;    /* once its end was answered, no crash of the server may undo it */
-	bool hit;       /* set by the end: the row was this run's */
-	bool replaced;  /* set by the end: it is what has replaced it, pending, due at next_due_us */
+	bool bare;                    /* another process has begun it, and what the database says of it was not read */
+	bool cancelled;               /* set by the end: it was cancelled in its run */
+	bool kept;                    /* set by the end, with replaced: settings that were kept hold now */
+	bool give_back;               /* it was not started */
+	bool serves;   /* its series goes on at its next time: settings that were kept for this end hold */
+	bool ending;   /* its end is to be committed */
+	bool again;    /* its task has answered so, or it came too late: no failure */
+	bool synced;   /* once its end was answered, no crash of the server may undo it */
+	bool hit;      /* set by the end: the row was this run's */
+	bool replaced; /* set by the end: it is what has replaced it, pending, due at next_due_us */
 	int64_t next_due_us;
 	bool locked;  /* set by the end: another transaction has locked the row */
 	bool marked;  /* it may be its last, or replaced: the row says how it ends */
@@ -250,7 +251,7 @@ struct hwts_renewal {
 	/* in */
 	const int64_t *kinds;
 	size_t kind_count;
-	bool absent;            /* it is not counted among those that share the kinds */
+	bool absent; /* it is not counted among those that share the kinds */
 
 	/* out */
 	bool renewed;

@@ -133,7 +133,8 @@ static void not_begun(hwt_store *store, const struct hwts_want *want)
 	HWTS_TALLY_OF(store, entry->kind, failed, want->inherited && want->delay_us == HWTS_NEVER);
 	if (want->stale)
 		hwts_rules_changed(store, want->shard);
-	entry->runs |= want->dead && !want->inherited;
+	if (want->dead && !want->inherited)
+		hwts_turns_elsewhere(&entry->turn, true);
 	if (!want->locked && !(want->dead && !want->inherited))
 		hwts_window_not_running(entry);
 	if (want->inherited && want->mark == HWTS_REPLACED) {
@@ -154,7 +155,10 @@ static void begun(hwt_store *store, struct hwts_entry *entry, struct hwts_row *r
 {
 	struct hwts_kind *kind = entry->kind;
 
-	entry->unsure = entry->aside = entry->runs = false;
+	entry->unsure = entry->aside = false;
+	if (entry->why == HWT_STORE_WAITS_ROW)
+		entry->why = HWT_STORE_STARTS;
+	hwts_turns_elsewhere(&entry->turn, false);
 	hwts_window_known(entry);
 	row->kind = kind;
 	row->next = NULL;
@@ -178,7 +182,7 @@ static void set_aside(hwt_store *store, struct hwts_entry *entry)
 {
 	HWTS_TALLY_OF(store, entry->kind, set_aside, !entry->aside);
 	hwts_inactive(store, hwts_shard(store, entry->shard, NULL));
-	if (!entry->unsure && !entry->runs)
+	if (!entry->unsure && !entry->turn.elsewhere)
 		hwts_window_not_running(entry);
 	hwts_window_set_aside(entry);
 }

@@ -124,6 +124,16 @@ int64_t hwts_begun_oldest_us(const struct hwts_kind *kind)
 	return oldest_us;
 }
 
+void hwts_begun_waits(hwt_store *store, const struct hwts_kind *kind, struct hwts_waits *waits)
+{
+	bool starts = !kind->pulled && kind->begun.running < kind->concurrency &&
+		      store->runs->running < store->config.threads;
+
+	for (const struct hwts_row *row = kind->begun.first; row; row = row->next)
+		if (hwts_window_why(store, row->id) == HWT_STORE_STARTS) /* else its entry counts */
+			hwts_waits_add(waits, starts ? HWT_STORE_STARTS : HWT_STORE_WAITS_THREAD, row->due_us, row->id);
+}
+
 /*
  * What may be begun
  */

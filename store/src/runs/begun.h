@@ -22,6 +22,7 @@ void hwts_begun_runs(hwt_store *store, struct hwts_kind *kind); /* one that was 
 void hwts_begun_ran(hwt_store *store, struct hwts_kind *kind, int64_t took_ns);
 unsigned hwts_queued(const hwt_store *store, const struct hwts_kind *kind); /* NULL: of all, for threads */
 int64_t hwts_begun_oldest_us(const struct hwts_kind *kind);                 /* HWTS_NEVER: it is empty */
+void hwts_begun_waits(hwt_store *store, const struct hwts_kind *kind, struct hwts_waits *waits); /* its queue */
 /* How many more rows of a kind can start at once, beside others that are about to be queued. */
 unsigned hwts_begun_free(const hwt_store *store, const struct hwts_kind *kind, size_t others);
 bool hwts_begun_may_run(const struct hwts_kind *kind); /* one more on a thread, as far as its concurrency goes */

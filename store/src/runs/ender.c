@@ -65,6 +65,7 @@ void hwts_finished(hwt_store *store, struct hwts_row *row)
 		row->how = HWTS_AT;
 		row->when_us = row->next_due_us;
 		row->rest_us = row->next_attempt = 0;
+		row->waits = HWT_STORE_STARTS;
 	}
 	shard->ending -= row->ending;
 	hwts_inactive(store, shard);

@@ -49,7 +49,7 @@ int hwt_store_fd(hwt_store *store, int *fd)
 /* With the lock. */
 static void place_is_free(hwt_store *store)
 {
-	if (hwts_window_waits(store))
+	if (hwts_window_may_begin(store))
 		hwts_wake(store, HWTS_BEGIN);
 }
 

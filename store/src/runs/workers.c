@@ -207,7 +207,7 @@ static void serve(hwt_store *store, struct hwts_row *row, struct hwts_conn **con
 		hwts_end(store, row);
 	if (hwts_queued(store, kind) > 0 || kind->row.mode == HWT_STORE_AT_MOST_ONCE)
 		hwts_wake_all(store, HWTS_TASK);
-	if (hwts_window_waits(store))
+	if (hwts_window_may_begin(store))
 		hwts_wake(store, HWTS_BEGIN);
 }
 
@@ -227,7 +227,7 @@ void *hwts_task(void *arg)
 			break;
 		else
 			hwts_wait(store, HWTS_TASK);
-		if (hwts_queued(store, NULL) < store->config.threads && hwts_window_waits(store))
+		if (hwts_queued(store, NULL) < store->config.threads && hwts_window_may_begin(store))
 			hwts_wake(store, HWTS_BEGIN);
 	}
 	hwts_unlock(store);

@@ -121,6 +121,7 @@ static bool connected(hwt_store *store, unsigned *failures)
 	if (hwts_conn(store, HWTS_CONTROL)) { /* the server is gone, or cut this connection off */
 		hwts_lock(store);
 		hwts_doubt_begun(store);
+		hwts_ability_away(store, true); /* until all is forgotten, as it is connected again */
 		hwts_unlock(store);
 	}
 	if (hwts_reconnect(store, hwts_conn_of(store, HWTS_CONTROL), HWTS_CONTROL, failures) != 0)
@@ -204,6 +205,7 @@ static void bring_forward(struct control *control)
 static void look(struct control *control)
 {
 	hwt_store *store = control->store;
+	int rc;
 
 	bring_forward(control);
 	if (hwt_now() < control->look_ns) {
@@ -214,7 +216,8 @@ static void look(struct control *control)
 	hwts_ask_done(store, HWTS_LOOK);
 	hwts_unlock(store);
 	control->looked_ns = hwt_now();
-	if (hwts_share_look(store, &control->look_ns) == 0) {
+	rc = hwts_share_look(store, &control->look_ns);
+	if (rc == 0) {
 		hwts_works(store, &control->failures);
 		store->engine->tend(hwts_conn(store, HWTS_CONTROL));
 		if (hwt_now() >= control->bury_ns) {
@@ -226,6 +229,7 @@ static void look(struct control *control)
 	hwts_warn(store, "renewal: %s", hwts_fail_text());
 	hwts_lock(store);
 	hwts_ask_done(store, HWTS_LOOK);
+	hwts_ability_away(store, rc != EAGAIN);
 	hwts_unlock(store);
 	control->looked_ns = control->look_ns = hwt_now() + hwts_backoff_ns(++control->failures);
 }

@@ -306,6 +306,7 @@ static int renewed(hwt_store *store, const struct hwts_renewal *renewal, int64_t
 		hwts_window_rearm(store);
 	if (renewal->renewed) {
 		hwts_trust(store, sent_boot_ns + lease_ns(store) / 6 * 5);
+		hwts_ability_away(store, false);
 		hwts_reader_renewed(store, renewal);
 		hwts_wake_all(store, HWTS_BEGIN);
 		hwts_wake_all(store, HWTS_READ);

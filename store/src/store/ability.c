@@ -13,6 +13,7 @@
  */
 #include "store/ability.h"
 #include "store/asks.h"
+#include "store/clock.h"
 #include "store/store.h"
 
 #define PAUSES_MAX 64 /* leases */
@@ -67,4 +68,21 @@ bool hwts_ability_lacks(const hwt_store *store)
 void hwts_ability_forget(hwt_store *store)
 {
 	*store->ability = (struct hwts_ability){ .failed_ns = 0 };
+}
+
+void hwts_ability_away(hwt_store *store, bool away)
+{
+	store->ability->away = away;
+}
+
+hwt_store_wait hwts_ability_why(const hwt_store *store)
+{
+	const struct hwts_ability *ability = store->ability;
+
+	if (hwts_phase(store) != HWTS_STARTED)
+		return HWT_STORE_STARTS;
+	if (!hwts_trusted(store))
+		return ability->away ? HWT_STORE_WAITS_DATABASE : HWT_STORE_WAITS_LEASE;
+	return ability->since_ns[HWTS_BEGIN] || ability->since_ns[HWTS_TASK] ? HWT_STORE_WAITS_DATABASE
+									     : HWT_STORE_STARTS;
 }

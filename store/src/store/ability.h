@@ -10,6 +10,7 @@ struct hwts_ability {
 	int64_t failed_ns;               /* the last failure */
 	int64_t until_ns, pause_ns;      /* until then it wants no shard that another process can have; for how long */
 	bool lacks;                      /* what the last renewal has said */
+	bool away;                       /* the last renewal has found no database that it could write to */
 };
 
 /* With the lock. */
@@ -17,5 +18,7 @@ void hwts_ability_note(hwt_store *store, enum hwts_role role, bool ok); /* an ex
 bool hwts_ability_judge(hwt_store *store, bool *told);                  /* by control; told: it is new */
 bool hwts_ability_lacks(const hwt_store *store);
 void hwts_ability_forget(hwt_store *store);
+void hwts_ability_away(hwt_store *store, bool away);
+hwt_store_wait hwts_ability_why(const hwt_store *store); /* it begins nothing at all: LEASE, DATABASE; else STARTS */
 
 #endif

@@ -33,10 +33,12 @@ struct hwts_kind {
 
 	struct hwts_turns turns; /* of the entries that are DUE */
 	/* entries + told, of all kinds = window->count */
-	size_t entries;    /* of rows that were read or written here */
-	size_t told;       /* of which only news tell, and anybody may have sent those */
-	int64_t oldest_us; /* of the DUE ones, as they were last looked through */
-	bool behind;       /* there is more than it has room for */
+	size_t entries; /* of rows that were read or written here */
+	size_t told;    /* of which only news tell, and anybody may have sent those */
+	/* Of the window and of rests, as they were last looked through. */
+	int64_t oldest_us; /* of the DUE ones */
+	struct hwts_waits waits;
+	bool behind; /* there is more than it has room for */
 	struct hwts_tally tally;
 	struct {
 		struct hwts_row *first, **end;

@@ -51,6 +51,7 @@ static void cannot_go_on(struct hwts_row *row, int rc, bool begins)
 	row->grid_due_us = HWTS_NEVER;
 	hwts_fail_run(row, hwts_fail_text(), false);
 	row->when_us = HWTS_MAX(row->when_us, HWTS_MIN(row->now_us - row->base_us, row->kind->backoff_max_us));
+	row->waits = rc == EINVAL ? HWT_STORE_STARTS : HWT_STORE_WAITS_ZONE;
 	if (rc == EINVAL) {
 		row->how = HWTS_FAIL;
 	} else if (begins) {

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* The shards of the registered kinds. */
 #include "store/asks.h"
+#include "store/clock.h"
 #include "store/shards.h"
 #include "store/store.h"
 
@@ -45,8 +46,9 @@ void hwts_inactive(hwt_store *store, struct hwts_shard *shard)
 		hwts_poke(store);
 }
 
-void hwts_read_again(struct hwts_shard *shard)
+void hwts_read_again(hwt_store *store, struct hwts_shard *shard)
 {
+	shard->again_us = hwts_clock_db_us(store);
 	shard->unread = shard->loading = true;
 	shard->mark_due_us = shard->swept_due_us = INT64_MIN;
 	shard->mark_id = 0;
@@ -60,7 +62,7 @@ void hwts_hold(hwt_store *store, const struct hwts_shard_row *taken)
 	store->shards->held += !shard->held;
 	shard->held = true;
 	shard->epoch = taken->epoch;
-	hwts_read_again(shard);
+	hwts_read_again(store, shard);
 	shard->rules = taken->rules;
 	shard->unruled = taken->rules > 0 ? HWTS_NEW : HWTS_RULED;
 	shard->runs_known = false;
@@ -106,6 +108,22 @@ void hwts_shards_reset(hwt_store *store)
 		kind->turns.stalled = false;
 	}
 	store->shards->held = 0;
+}
+
+/* Of a shard that was to be read from the beginning nothing is told before a look must have come. */
+void hwts_shards_waits(const hwt_store *store, const struct hwts_kind *kind, struct hwts_waits *waits)
+{
+	int64_t now_us = hwts_clock_db_us(store);
+
+	for (uint32_t i = 0; i < kind->row.shards; i++) {
+		const struct hwts_shard *shard = &kind->shards[i];
+		bool is_new = shard->mark_due_us == INT64_MIN;
+
+		if (shard->held &&
+		    (is_new ? shard->again_us + store->config.lease_ns / 3000 : shard->mark_due_us) < now_us)
+			hwts_waits_add(waits, shard->unruled == HWTS_NEW ? HWT_STORE_WAITS_RULES : HWT_STORE_WAITS_READ,
+				       is_new ? shard->again_us : shard->mark_due_us, 0);
+	}
 }
 
 unsigned hwts_shards_active(const hwt_store *store)

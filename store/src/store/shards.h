@@ -12,6 +12,7 @@ struct hwts_shard {
 	bool loading; /* it is read from the beginning, and has not been read to that end yet */
 	int64_t epoch;
 	int64_t mark_due_us, mark_id;
+	int64_t again_us;               /* the database's clock, as it was to be read from the beginning */
 	int64_t swept_due_us, swept_id; /* the next sweep reads what is overdue from here on; INT64_MIN: all */
 	int64_t reach_us;               /* how far the look that is under way reads here; 0: it does not */
 	int64_t giving_since_ns;
@@ -41,12 +42,14 @@ bool hwts_holds(hwt_store *store, int32_t shard, int64_t epoch);      /* under t
 bool hwts_keeps(hwt_store *store, int32_t shard);                     /* holds it, and is not about to give it */
 void hwts_active(hwt_store *store, struct hwts_shard *shard);         /* one begun row more */
 void hwts_inactive(hwt_store *store, struct hwts_shard *shard);       /* one less */
-void hwts_read_again(struct hwts_shard *shard);                       /* from the beginning */
+void hwts_read_again(hwt_store *store, struct hwts_shard *shard);     /* from the beginning */
 void hwts_hold(hwt_store *store, const struct hwts_shard_row *taken); /* it is read from the beginning */
 void hwts_lose(hwt_store *store, struct hwts_shard *shard);
 void hwts_stall(hwt_store *store, struct hwts_kind *kind); /* or not: rules of what it holds are unread */
 void hwts_shards_give(hwt_store *store);                   /* all that are held are giving */
 void hwts_shards_reset(hwt_store *store);                  /* none was ever held */
+/* What is due and cannot be known yet: each shard that has not been read up to now is one. */
+void hwts_shards_waits(const hwt_store *store, const struct hwts_kind *kind, struct hwts_waits *waits);
 unsigned hwts_shards_active(const hwt_store *store);
 unsigned hwts_shards_held(const hwt_store *store);
 

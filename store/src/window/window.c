@@ -242,11 +242,19 @@ void hwts_window_not_running(struct hwts_entry *entry)
 	struct hwts_turns *turns = &entry->kind->turns;
 	bool waits = hwts_turns_ready(turns);
 
-	entry->runs = false;
+	hwts_turns_elsewhere(&entry->turn, false);
 	hwts_turns_done(turns, &entry->turn);
 	hwts_window_want_rest(entry->store, entry->kind, entry->turn.group);
 	if (!waits && hwts_turns_ready(turns))
 		hwts_wake(entry->store, HWTS_BEGIN);
+}
+
+/* It is not begun for a reason of its own, and has been due since then. */
+static void wait_for(struct hwts_entry *entry, hwt_store_wait why, int64_t since_us)
+{
+	if (entry->why != why)
+		entry->since_us = since_us;
+	entry->why = (uint8_t)why;
 }
 
 /*
@@ -262,6 +270,12 @@ void hwts_window_not_begun(struct hwts_entry *entry, int64_t due_us, bool runs)
 	when_us = HWTS_MIN(when_us, again_us);
 	entry->unsure = runs;
 	entry->aside = false;
+	/* Another transaction has the row, if it is tried again later than it is due, and its kind could begin it. */
+	wait_for(entry,
+		 when_us > due_us && !entry->kind->turns.stalled && hwts_keeps(entry->store, entry->shard)
+		     ? HWT_STORE_WAITS_ROW
+		     : HWT_STORE_STARTS,
+		 due_us);
 	hwts_turns_put_off(&entry->kind->turns, &entry->turn);
 	if (due_us == HWTS_NEVER)
 		hwts_window_erase(entry);
@@ -271,6 +285,7 @@ void hwts_window_not_begun(struct hwts_entry *entry, int64_t due_us, bool runs)
 
 void hwts_window_set_aside(struct hwts_entry *entry)
 {
+	wait_for(entry, HWT_STORE_WAITS_ROW, HWTS_MIN(entry->turn.due_us, entry->again_us));
 	entry->aside = true;
 	hwts_turns_put_off(&entry->kind->turns, &entry->turn);
 	hwts_window_arm(entry, hwts_clock_db_us(entry->store) + entry->store->db->lease_us);
@@ -293,8 +308,11 @@ void hwts_window_ended(hwt_store *store, const struct hwts_row *row, int64_t due
 	entry->len = (uint32_t)row->len;
 	if (row->replaced)
 		entry->priority = row->priority;
+	wait_for(entry, row->hit ? row->waits : HWT_STORE_STARTS, HWTS_MIN(row->base_us, hwts_clock_db_us(store)));
+	/* One that has not started for a reason of its own stays, so that it is told of. */
 	if (due_us == HWTS_NEVER || !shard || !shard->held ||
-	    hwts_window_is_for_a_look(shard, &(struct hwts_due){ .id = row->id, .due_us = due_us }))
+	    (hwts_window_is_for_a_look(shard, &(struct hwts_due){ .id = row->id, .due_us = due_us }) &&
+	     (entry->why == HWT_STORE_STARTS || entry->kind->entries > hwts_window_limit(store))))
 		hwts_window_erase(entry);
 	else
 		hwts_window_arm(entry, due_us);

@@ -13,6 +13,7 @@ enum hwts_entry_state { HWTS_FREE, HWTS_ARMED, HWTS_IS_DUE, HWTS_BEGUN };
 struct hwts_entry {
 	int64_t id;
 	struct hwts_turn turn; /* with its due time, or that of the timer */
+	int64_t since_us;      /* when it was due for which why says more than its turn */
 	int64_t again_us;      /* news while it was not ARMED, else its due time if that was before; HWTS_NEVER: none */
 	uint64_t heard;        /* the number of the last news about it, of all that the window has heard */
 	uint64_t begin;        /* the number of its last begin, of the same numbers; 0: none */
@@ -24,8 +25,8 @@ struct hwts_entry {
 	int32_t shard;
 	int8_t priority; /* as was last heard: that of its turn when it is due again */
 	enum hwts_entry_state state;
+	uint8_t why;  /* a hwt_store_wait: ROW or ZONE, as far as its last try tells; else STARTS */
 	bool unsure;  /* the reply to its begin was lost */
-	bool runs;    /* under an older epoch, as far as is known: it counts in its group */
 	bool last;    /* its next attempt is its last: begun only when a thread is free */
 	bool aside;   /* the database refuses to begin it: tried again each lease, whatever news says */
 	bool between; /* BEGUN, and neither in the queue nor started: what becomes of it is known in a moment */
@@ -94,7 +95,7 @@ void hwts_window_ended(hwt_store *store, const struct hwts_row *row, int64_t due
  */
 
 void hwts_window_see(hwt_store *store, const struct hwts_due *due);
-void hwts_window_hear(hwt_store *store, const struct hwts_due *due); /* the same, of news */
+void hwts_window_hear(hwt_store *store, const struct hwts_due *due);               /* the same, of news */
 int64_t hwts_window_soon_us(const hwt_store *store, const struct hwts_kind *kind); /* it waits for no look */
 /* Of a rest that was read; false: it stays there. */
 bool hwts_window_refill(hwt_store *store, const struct hwts_rest *rest, const struct hwts_due *due);
@@ -118,7 +119,10 @@ struct hwts_entry *hwts_window_peek(struct hwts_kind *kind);
 struct hwts_entry *hwts_window_pop(hwt_store *store, struct hwts_kind *kind, bool thread);
 /* Whether the rules of its group, which may have changed since it was begun, let it start. */
 bool hwts_window_may_start(hwt_store *store, int64_t id);
-bool hwts_window_waits(const hwt_store *store);                                /* something may be begun */
+hwt_store_wait hwts_window_why(hwt_store *store, int64_t id); /* what its entry says: ROW, ZONE, or STARTS */
+bool hwts_window_may_begin(const hwt_store *store);           /* something may be begun */
+/* What is due in the window or in rests, and has not been begun. */
+void hwts_window_waits(hwt_store *store, const struct hwts_kind *kind, struct hwts_waits *waits);
 int64_t hwts_window_oldest_us(hwt_store *store, const struct hwts_kind *kind); /* of what is due; HWTS_NEVER: none is */
 
 #endif

@@ -10,18 +10,54 @@ size_t hwts_window_count(const hwt_store *store)
 	return store->window->count;
 }
 
-/* Takes half a percent of the time at most, however often statistics are asked for. */
-static void find_oldest(hwt_store *store)
+/* Why an entry that is due has not started; what has started, or waits for a thread, is none of the window's. */
+static void see(struct hwts_entry *entry, int64_t now_ns, int64_t now_us)
 {
-	int64_t start_ns = hwt_now();
+	struct hwts_kind *kind = entry->kind;
+	bool begun = entry->state == HWTS_BEGUN;
+	int64_t due_us = HWTS_MIN(entry->turn.due_us, entry->again_us);
 
-	HWTS_EACH_KIND (store, kind)
+	if (entry->state == HWTS_IS_DUE)
+		kind->oldest_us = HWTS_MIN(kind->oldest_us, entry->turn.due_us);
+	if (entry->why != HWT_STORE_STARTS)
+		hwts_waits_add(&kind->waits, entry->why, entry->since_us, entry->id);
+	else if (entry->state == HWTS_IS_DUE)
+		hwts_waits_add(&kind->waits, hwts_turns_why(&kind->turns, &entry->turn, now_ns), due_us, entry->id);
+	else if (begun ? entry->between : due_us <= now_us)
+		hwts_waits_add(&kind->waits, HWT_STORE_STARTS, due_us, entry->id);
+}
+
+/* Takes half a percent of the time at most, however often statistics are asked for. */
+static void look_through(hwt_store *store)
+{
+	int64_t start_ns = hwt_now(), now_us = hwts_clock_db_us(store);
+
+	HWTS_EACH_KIND (store, kind) {
 		kind->oldest_us = HWTS_NEVER;
+		kind->waits = (struct hwts_waits){ { { .count = 0 } } };
+		(void)hwts_window_peek(kind); /* so that the group at the front of the ring is the next */
+	}
 	for (struct hwts_slab *slab = store->window->slabs; slab; slab = slab->next)
 		for (struct hwts_entry *entry = slab->entries; entry < slab->entries + HWTS_SLAB_ENTRIES; entry++)
-			if (entry->state == HWTS_IS_DUE)
-				entry->kind->oldest_us = HWTS_MIN(entry->kind->oldest_us, entry->turn.due_us);
+			if (entry->state != HWTS_FREE)
+				see(entry, start_ns, now_us);
+	HWTS_EACH_KIND (store, kind)
+		hwts_turns_rest_waits(&kind->turns, now_us, start_ns, &kind->waits);
 	store->window->look_ns = hwt_now() + (hwt_now() - start_ns) * 200;
+}
+
+void hwts_window_waits(hwt_store *store, const struct hwts_kind *kind, struct hwts_waits *waits)
+{
+	if (hwt_now() >= store->window->look_ns)
+		look_through(store);
+	hwts_waits_join(waits, &kind->waits);
+}
+
+hwt_store_wait hwts_window_why(hwt_store *store, int64_t id)
+{
+	const struct hwts_entry *entry = hwts_window_find(store, id);
+
+	return entry ? (hwt_store_wait)entry->why : HWT_STORE_STARTS;
 }
 
 int64_t hwts_window_oldest_us(hwt_store *store, const struct hwts_kind *kind)
@@ -29,11 +65,11 @@ int64_t hwts_window_oldest_us(hwt_store *store, const struct hwts_kind *kind)
 	if (kind->turns.queued == 0)
 		return HWTS_NEVER;
 	if (kind->oldest_us == HWTS_NEVER || hwt_now() >= store->window->look_ns)
-		find_oldest(store);
+		look_through(store);
 	return kind->oldest_us;
 }
 
-bool hwts_window_waits(const hwt_store *store)
+bool hwts_window_may_begin(const hwt_store *store)
 {
 	HWTS_EACH_KIND (store, kind)
 		if (hwts_turns_ready(&kind->turns))
@@ -77,7 +113,7 @@ struct hwts_entry *hwts_window_pop(hwt_store *store, struct hwts_kind *kind, boo
 		hwts_window_want_rest(store, kind, entry->turn.group);
 		if (held && !shard->giving)
 			return entry;
-		if (!entry->unsure && !entry->runs)
+		if (!entry->unsure && !entry->turn.elsewhere)
 			hwts_turns_done(&kind->turns, &entry->turn);
 		if (held) /* in a moment it is given, or is not giving any more */
 			hwts_window_not_begun(entry, entry->turn.due_us, entry->unsure);
@@ -142,6 +178,9 @@ void hwts_window_forget(hwt_store *store, int64_t id)
 bool hwts_window_may_start(hwt_store *store, int64_t id)
 {
 	struct hwts_entry *entry = hwts_window_find(store, id);
+	bool may = !entry || hwts_turns_start(&entry->kind->turns, &entry->turn, hwt_now());
 
-	return !entry || hwts_turns_start(&entry->kind->turns, &entry->turn, hwt_now());
+	if (entry && may)
+		entry->why = HWT_STORE_STARTS;
+	return may;
 }

@@ -53,8 +53,8 @@ static bool add(hwt_store *store, struct hwts_kind *kind, const struct hwts_due 
 		return false;
 	}
 	entry->unsure = unsure;
-	entry->runs = due->epoch != 0;
-	if (entry->runs || unsure)
+	hwts_turns_elsewhere(&entry->turn, due->epoch != 0);
+	if (entry->turn.elsewhere || unsure)
 		hwts_turns_count(&entry->turn);
 	entry->last = hwts_is_last(kind, 0);
 	hwts_window_arm(entry, due->due_us);
@@ -159,6 +159,7 @@ void hwts_window_move(hwt_store *store, const struct hwts_due *due, uint64_t hea
 		return;
 	}
 	entry->heard = hwts_window_number(store);
+	entry->why = HWT_STORE_STARTS;
 	if (hwts_window_is_for_a_look(shard, due))
 		hwts_window_erase(entry);
 	else
@@ -256,10 +257,10 @@ bool hwts_window_runs(hwt_store *store, const struct hwts_due *due)
 	if (!entry)
 		return add(store, kind, due, false);
 	if (entry->state == HWTS_IS_DUE && !entry->turn.counted) {
-		entry->runs = true;
+		hwts_turns_elsewhere(&entry->turn, true);
 		hwts_turns_count_queued(&kind->turns, &entry->turn);
 	} else if (entry->state == HWTS_ARMED) {
-		entry->runs = true;
+		hwts_turns_elsewhere(&entry->turn, true);
 		hwts_turns_count(&entry->turn);
 	} else { /* under an epoch that is over, too: then it is begun again */
 		entry->again_us = HWTS_MIN(entry->again_us, due->due_us);

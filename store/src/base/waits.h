@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Why timeouts that are due have not started: for each reason how many, and the oldest of them.
+ *
+ * Each is counted once, by the room that decides: the turns of groups, the window, the shards, the queue for threads.
+ * share/why.c adds them up when somebody asks, so that nothing is counted while timeouts run.
+ */
+#ifndef HWTS_WAITS_H
+#define HWTS_WAITS_H
+
+#include "base/common.h"
+
+struct hwts_wait {
+	uint64_t count;
+	int64_t oldest_us; /* when the oldest was due */
+	int64_t id;        /* of the oldest; 0: nobody knows */
+};
+
+struct hwts_waits {
+	struct hwts_wait of[HWT_STORE_WAITS];
+};
+
+static inline void hwts_wait_join(struct hwts_wait *to, const struct hwts_wait *other)
+{
+	if (other->count > 0 && (to->count == 0 || other->oldest_us < to->oldest_us)) {
+		to->oldest_us = other->oldest_us;
+		to->id = other->id;
+	}
+	to->count += other->count;
+}
+
+/* One more. */
+static inline void hwts_waits_add(struct hwts_waits *waits, hwt_store_wait why, int64_t due_us, int64_t id)
+{
+	hwts_wait_join(&waits->of[why], &(struct hwts_wait){ 1, due_us, id });
+}
+
+/* All of one reason wait for another one. */
+static inline void hwts_waits_move(struct hwts_waits *waits, hwt_store_wait from, hwt_store_wait to)
+{
+	hwts_wait_join(&waits->of[to], &waits->of[from]);
+	waits->of[from] = (struct hwts_wait){ .count = 0 };
+}
+
+static inline void hwts_waits_join(struct hwts_waits *to, const struct hwts_waits *other)
+{
+	for (size_t i = 0; i < HWT_STORE_WAITS; i++)
+		hwts_wait_join(&to->of[i], &other->of[i]);
+}
+
+/* The names of the enum in small letters. */
+static inline const char *hwts_wait_word(size_t why)
+{
+	static const char *const words[HWT_STORE_WAITS] = { "starts", "thread",    "cap",      "rate",  "turn",
+							    "pause",  "elsewhere", "rules",    "read",  "zone",
+							    "row",    "lease",     "database", "nobody" };
+
+	return words[why];
+}
+
+#endif
