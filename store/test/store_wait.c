@@ -1,0 +1,392 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Why what is due has not started: each way of standing still has its reason, and none when it goes on.  Reasons are
+ * read as operators read them: of the store, of the kind, and in the text for Prometheus.
+ */
+#include "store_query.h"
+#include "front.h"
+#include "refuse.h"
+#include "share/why.h"
+
+static atomic_uint started, ended;
+static atomic_bool held;
+
+/* Waits while it is held. */
+static int hold(const hwt_store_run *run, void *ctx)
+{
+	(void)run;
+	(void)ctx;
+	atomic_fetch_add(&started, 1);
+	while (atomic_load(&held))
+		sleep_ms(1);
+	atomic_fetch_add(&ended, 1);
+	return 0;
+}
+
+static hwt_store *start_with(hwt_store *store)
+{
+	atomic_store(&started, 0);
+	atomic_store(&ended, 0);
+	(void)run_tasks(store, hold, HWT_STORE_AT_LEAST_ONCE);
+	WAIT_READ(store);
+	return store;
+}
+
+/* Of a thread whose tasks wait. */
+static hwt_store *start_held(hwt_store *store)
+{
+	atomic_store(&held, true);
+	return start_with(store);
+}
+
+static void put_in(hwt_store *store, const char *group, unsigned count)
+{
+	hwt_store_spec spec = SPEC("a", -1, .group = group);
+
+	for (unsigned i = 0; i < count; i++)
+		(void)put_spec(store, &spec);
+}
+
+static uint64_t waiting(hwt_store *store, hwt_store_wait why)
+{
+	hwt_store_stats stats = HWT_STORE_STATS_INIT;
+
+	CHECK_CALL(hwt_store_read_kind_stats(store, "a", &stats), 0);
+	return stats.waiting[why];
+}
+
+static bool says(hwt_store *store, hwt_store_wait why, uint64_t count)
+{
+	char line[160], *text;
+	int len = hwt_store_prometheus(store, NULL, 0) + 4096;
+	bool said;
+
+	(void)snprintf(line, sizeof(line), "\nhwt_store_waiting{kind=\"a\",reason=\"%s\"} %llu\n", hwts_wait_word(why),
+		       (unsigned long long)count);
+	text = malloc((size_t)len);
+	REQUIRE(text != NULL && hwt_store_prometheus(store, text, (size_t)len) < len);
+	said = strstr(text, line) != NULL;
+	free(text);
+	return said;
+}
+
+/* So many for this reason, and none for another. */
+static void check_waits(hwt_store *store, hwt_store_wait why, uint64_t count)
+{
+	hwt_store_stats all;
+
+	WAIT_FOR(waiting(store, why) == count);
+	WAIT_FOR(says(store, why, count));
+	all = stats_of_store(store);
+	CHECK_INT(all.waiting[why], ==, count);
+	CHECK_INT(all.waiting_oldest_ns[why], >, 0);
+	for (int other = 0; other < HWT_STORE_WAITS; other++)
+		if (other != (int)why) {
+			CHECK_INT(all.waiting[other], ==, 0);
+			CHECK_INT(all.waiting_oldest_ns[other], ==, 0);
+		}
+}
+
+static void check_none(hwt_store *store)
+{
+	hwt_store_stats all = stats_of_store(store);
+
+	for (int why = 0; why < HWT_STORE_WAITS; why++) {
+		WAIT_FOR(waiting(store, (hwt_store_wait)why) == 0);
+		CHECK(all.waiting[why] > 0 || all.waiting_oldest_ns[why] == 0);
+	}
+}
+
+static void let_go(hwt_store *store, unsigned count)
+{
+	atomic_store(&held, false);
+	CHECK(wait_count(&ended, count));
+	check_none(store);
+}
+
+/*
+ * What somebody asked for
+ */
+
+TEST(no_thread_is_free)
+{
+	CLOSING hwt_store *store = start_held(FRESH(.threads = 1));
+
+	check_none(store);
+	(void)put(store, "a", HWT_S(3600)); /* not due */
+	put_in(store, NULL, 1);
+	CHECK(wait_count(&started, 1));
+	put_in(store, NULL, 3);
+	check_waits(store, HWT_STORE_WAITS_THREAD, 3);
+	let_go(store, 4);
+}
+
+TEST(a_group_waits_for_its_turn)
+{
+	CLOSING hwt_store *store = start_held(FRESH(.threads = 1));
+
+	put_in(store, "x", 1);
+	CHECK(wait_count(&started, 1));
+	put_in(store, "b", 2);
+	WAIT_FOR(waiting(store, HWT_STORE_WAITS_THREAD) == 2);
+	put_in(store, "c", 3);
+	WAIT_FOR(waiting(store, HWT_STORE_WAITS_TURN) == 3);
+	CHECK_INT(waiting(store, HWT_STORE_WAITS_THREAD), ==, 2);
+	let_go(store, 6);
+}
+
+TEST(a_pulled_run_waits_for_the_program)
+{
+	hwt_store_kind kind = KIND(.name = "a", .flags = HWT_STORE_PULLED, .concurrency = 2);
+	CLOSING hwt_store *store = fresh_store();
+	hwt_store_run *run;
+
+	CHECK_CALL(register_patiently(store, &kind), 0);
+	CHECK_CALL(hwt_store_start(store), 0);
+	CHECK(wait_held(store, 8));
+	put_in(store, NULL, 3);
+	check_waits(store, HWT_STORE_WAITS_THREAD, 3);
+	for (int i = 0; i < 3; i++) {
+		WAIT_FOR(hwt_store_next(store, &run) == 0);
+		CHECK_CALL(hwt_store_end(run, 0), 0);
+	}
+	check_none(store);
+}
+
+TEST(a_group_is_full)
+{
+	CLOSING hwt_store *store = start_held(FRESH(.threads = 1));
+
+	CHECK_CALL(hwt_store_limit(store, "a", NULL, &LIMITS(.running = 1)), 0);
+	put_in(store, "b", 1);
+	CHECK(wait_count(&started, 1));
+	put_in(store, "b", 3); /* no thread is free either */
+	check_waits(store, HWT_STORE_WAITS_CAP, 3);
+	let_go(store, 4);
+}
+
+TEST(a_group_has_no_token)
+{
+	CLOSING hwt_store *store = start_with(fresh_store());
+
+	atomic_store(&held, false);
+	CHECK_CALL(hwt_store_limit(store, "a", "b", &LIMITS(.start_every_ns = HWT_S(3600))), 0);
+	put_in(store, "b", 3);
+	CHECK(wait_count(&ended, 1));
+	check_waits(store, HWT_STORE_WAITS_RATE, 2);
+	CHECK_CALL(hwt_store_limit(store, "a", "b", NULL), 0);
+	let_go(store, 3);
+}
+
+TEST(a_group_or_its_kind_is_paused)
+{
+	CLOSING hwt_store *store = start_with(fresh_store());
+
+	atomic_store(&held, false);
+	CHECK_CALL(hwt_store_pause(store, "a", "b"), 0);
+	put_in(store, "b", 2);
+	check_waits(store, HWT_STORE_WAITS_PAUSE, 2);
+	CHECK_CALL(hwt_store_pause(store, "a", NULL), 0);
+	put_in(store, "c", 1);
+	put_in(store, NULL, 1);
+	check_waits(store, HWT_STORE_WAITS_PAUSE, 4);
+	CHECK_CALL(hwt_store_resume(store, "a", "b"), 0);
+	CHECK_CALL(hwt_store_resume(store, "a", NULL), 0);
+	let_go(store, 4);
+}
+
+/*
+ * What nobody asked for
+ */
+
+/* A run that a dead process had, and that the database does not let this one begin. */
+TEST(a_run_of_a_dead_process_counts)
+{
+	CLOSING hwt_store *store = fresh_store();
+	hwt_store_spec spec = SPEC("a", -1, .group = "b", .key = "bad");
+
+	register_kind(store, "a", hold, NULL, HWT_STORE_AT_LEAST_ONCE);
+	atomic_store(&held, false);
+	atomic_store(&ended, 0);
+	CHECK_CALL(hwt_store_limit(store, "a", NULL, &LIMITS(.running = 1)), 0);
+	(void)put_spec(store, &spec);
+	(void)query("update %s_timeout set state = 2, epoch = 1, attempt = 1 where key = 'bad'", world.schema);
+	(void)query("update %s_shard set epoch = 5", world.schema);
+	refuse("update", "old.key = 'bad'");
+	CHECK_CALL(hwt_store_start(store), 0);
+	CHECK(wait_held(store, 8));
+	WAIT_FOR(waiting(store, HWT_STORE_WAITS_ROW) == 1);
+	put_in(store, "b", 2);
+	WAIT_FOR(waiting(store, HWT_STORE_WAITS_ELSEWHERE) == 2);
+	CHECK_INT(waiting(store, HWT_STORE_WAITS_CAP), ==, 0);
+	CHECK_INT(waiting(store, HWT_STORE_WAITS_ROW), ==, 1);
+	accept_again("update");
+	CHECK_CALL(hwt_store_limit(store, "a", NULL, NULL), 0);
+	CHECK(wait_count(&ended, 2));
+	WAIT_FOR(waiting(store, HWT_STORE_WAITS_ELSEWHERE) == 0);
+}
+
+/* A thread of the store stays at a point until the gate is opened. */
+static const char *_Atomic closed_at;
+
+static void stay(const char *where)
+{
+	const char *at;
+
+	while ((at = atomic_load(&closed_at)) != NULL && strcmp(at, where) == 0)
+		sleep_ms(1);
+}
+
+static void close_gate(const char *where)
+{
+	atomic_store(&closed_at, where);
+	atomic_store(&hwts_test_at, stay);
+}
+
+static void open_gate(void)
+{
+	atomic_store(&closed_at, NULL);
+	atomic_store(&hwts_test_at, NULL);
+}
+
+TEST(new_rules_are_being_read)
+{
+	CLOSING hwt_store *store = start_with(fresh_store());
+
+	atomic_store(&held, false);
+	close_gate("rules");
+	CHECK_CALL(hwt_store_limit(store, "a", NULL, &LIMITS(.running = 7)), 0);
+	LOOK_UNTIL(store, LOCKED(store, hwts_rules_wanted(store)));
+	put_in(store, "b", 2);
+	check_waits(store, HWT_STORE_WAITS_RULES, 2);
+	open_gate();
+	let_go(store, 2);
+}
+
+TEST(shards_are_not_read)
+{
+	hwt_store *store = FRESH(.lease_ns = HWT_S(1));
+
+	register_kind(store, "a", hold, NULL, HWT_STORE_AT_LEAST_ONCE);
+	atomic_store(&held, false);
+	atomic_store(&ended, 0);
+	put_in(store, NULL, 3);
+	close_gate("read");
+	CHECK_CALL(hwt_store_start(store), 0);
+	WAIT_FOR(waiting(store, HWT_STORE_WAITS_READ) == 8); /* each is one: nobody knows more */
+	open_gate();
+	CHECK(wait_count(&ended, 3));
+	check_none(store);
+	CHECK_CALL(hwt_store_close(store), 0);
+}
+
+/* What the window does not keep of a group waits as the others of its group do, or to be read. */
+TEST(a_rest_is_not_read)
+{
+	CLOSING hwt_store *store;
+
+	atomic_store(&hwts_test_window, 200);
+	store = start_with(fresh_store());
+	atomic_store(&held, false);
+	CHECK_CALL(hwt_store_pause(store, "a", "b"), 0);
+	put_in(store, "b", 30);
+	WAIT_FOR(waiting(store, HWT_STORE_WAITS_PAUSE) == 21); /* a share, twice, and what is beyond it */
+	CHECK_INT(stats_of_store(store).waiting[HWT_STORE_WAITS_READ], ==, 0);
+	close_gate("refilled");
+	CHECK_CALL(hwt_store_resume(store, "a", "b"), 0);
+	WAIT_FOR(waiting(store, HWT_STORE_WAITS_READ) > 0);
+	open_gate();
+	let_go(store, 30);
+	atomic_store(&hwts_test_window, 0);
+}
+
+static int64_t put_zoned(hwt_store *store)
+{
+	hwt_store_spec spec = SPEC("a", 0, .schedule = "0 12 * * *", .zone = "Europe/Berlin");
+
+	return put_spec(store, &spec);
+}
+
+TEST(the_tz_database_is_missing)
+{
+	CLOSING hwt_store *store = start_with(fresh_store());
+	hwt_store_stats stats;
+	int64_t id, age_ns;
+
+	atomic_store(&held, false);
+	id = put_zoned(store);
+	CHECK_INT(setenv("TZDIR", "/there/is/none", 1), ==, 0);
+	CHECK_CALL(hwt_store_reschedule(store, id, 0), 0);
+	check_waits(store, HWT_STORE_WAITS_ZONE, 1);
+	age_ns = stats_of_store(store).waiting_oldest_ns[HWT_STORE_WAITS_ZONE];
+	for (int i = 0; i < 100; i++, sleep_ms(5)) { /* also while it backs off, and while it is tried */
+		stats = stats_of_store(store);
+		CHECK_INT(stats.waiting[HWT_STORE_WAITS_ZONE], ==, 1);
+		CHECK_INT(stats.waiting_oldest_ns[HWT_STORE_WAITS_ZONE], >=, age_ns);
+		age_ns = stats.waiting_oldest_ns[HWT_STORE_WAITS_ZONE];
+	}
+	CHECK_INT(atomic_load(&ended), ==, 0);
+	CHECK_INT(unsetenv("TZDIR"), ==, 0);
+	CHECK_CALL(hwt_store_reschedule(store, id, 0), 0);
+	let_go(store, 1);
+}
+
+TEST(a_row_is_refused)
+{
+	CLOSING hwt_store *store = start_with(FRESH(.lease_ns = HWT_S(2)));
+	hwt_store_spec spec = SPEC("a", HWT_MS(200), .key = "bad");
+
+	atomic_store(&held, false);
+	(void)put_spec(store, &spec);
+	refuse("update", "old.key = 'bad'");
+	check_waits(store, HWT_STORE_WAITS_ROW, 1);
+	accept_again("update");
+	let_go(store, 1); /* it is tried again each lease */
+}
+
+#ifdef HWT_STORE_POSTGRES
+TEST(a_row_is_locked)
+{
+	NEEDS_POSTGRES();
+	CLOSING hwt_store *store = start_with(fresh_store());
+	USER *conn = connect_user();
+
+	atomic_store(&held, false);
+	CHECK_CALL(hwt_store_pause(store, "a", NULL), 0);
+	CHECK(user_sql(conn, "begin; select from %s_timeout where id = %lld for update", world.schema,
+		       (long long)put(store, "a", -1)));
+	CHECK_CALL(hwt_store_resume(store, "a", NULL), 0);
+	check_waits(store, HWT_STORE_WAITS_ROW, 1);
+	CHECK(user_sql(conn, "commit"));
+	let_go(store, 1);
+}
+#endif
+
+TEST(the_lease_cannot_be_renewed)
+{
+	CLOSING hwt_store *store = start_with(FRESH(.lease_ns = HWT_S(1)));
+
+	atomic_store(&held, false);
+	close_gate("renewed");
+	WAIT_FOR(stats_of_store(store).trusted == 0);
+	put_in(store, NULL, 2);
+	check_waits(store, HWT_STORE_WAITS_LEASE, 2);
+	open_gate();
+	let_go(store, 2);
+}
+
+TEST(the_database_is_away)
+{
+	CLOSING hwt_store *store = fresh_store();
+
+	front_put_before(store);
+	(void)start_with(store);
+	atomic_store(&held, false);
+	(void)put(store, "a", HWT_MS(300));
+	front_arm(1, FRONT_BEFORE, 1000000);
+	check_waits(store, HWT_STORE_WAITS_DATABASE, 1);
+	front_arm(0, FRONT_BEFORE, 0);
+	let_go(store, 1);
+}
+
+STORE_MAIN(NULL)
