@@ -242,7 +242,7 @@ static bool attempt(void)
 	return ok;
 }
 
-/* How long to wait after so many attempts. */
+/* How long to wait after this number of attempts. */
 static int64_t backoff_ns(struct request *request, long attempts)
 {
 	int64_t longest = HWT_MS(options.base_ms), cap = HWT_MS(options.cap_ms);

@@ -67,7 +67,7 @@ static hwt_stats look(const hwt_timer *timer)
 	return stats;
 }
 
-/* The least lateness that so many per cent of the tasks did not exceed, as the histogram knows it. */
+/* The least lateness that `percent` of the tasks did not exceed, as the histogram knows it. */
 static double percentile_us(const hwt_stats *stats, double percent)
 {
 	uint64_t all = 0, below = 0;

@@ -372,9 +372,9 @@ typedef struct hwt_config {
 	void *warn_ctx;
 	const hwt_executor *executor; /* NULL: tasks run on the worker.  hwt_timer_create copies it */
 	uint64_t reserved[8];         /* 0 */
-	/* Default 0: tasks run on the worker.  1 to 1024: so many threads of the library run them instead, and a slow
-	 * task delays others only while all are in slow ones.  Until a thread begins the task the timeout is pending.
-	 * EINVAL with executor, with HWT_CALLER_DRIVEN, or with a thread_attr that names a stack. */
+	/* Default 0: tasks run on the worker.  1 to 1024: this number of threads of the library run them instead, and
+	 * a slow task delays others only while all are in slow ones.  Until a thread begins the task the timeout is
+	 * pending.  EINVAL with executor, with HWT_CALLER_DRIVEN, or with a thread_attr that names a stack. */
 	uint32_t task_threads;
 	uint32_t clock; /* HWT_CLOCK_MONOTONIC, _BOOTTIME or _REALTIME; 0 with HWT_VIRTUAL_CLOCK */
 	/* Default 0: no bound.  Only with HWT_CALLER_DRIVEN.  Most tasks that an advance runs, or hands over. */
@@ -424,7 +424,7 @@ HWT_API int hwt_timer_create(hwt_timer **timer, const hwt_config *config);
  * Returns  0, also if the timer has been started; EINVAL; ECANCELED; the error of pthread_create, for the worker or a
  *          task thread, after which the timer is as before, has no thread, and may be started again.
  * Threads  any number at once: one starts the worker, the others wait for it.
- * Cost     creates a thread, with task_threads so many more; one read if the timer has been started. */
+ * Cost     creates a thread, with task_threads that number more; one read if the timer has been started. */
 HWT_API int hwt_timer_start(hwt_timer *timer);
 
 /* Writes the time of tick 0 on the timer's clock to *start_ns: the moment of the start, or 1970 on HWT_CLOCK_REALTIME,

@@ -137,7 +137,8 @@ result sentences_name_what_acts "$(grep -rnwE "$words" src include store/src sto
 # Comments that readers took for something else, as the thing they speak of has no name in them (CONTRIBUTING.md, "English").
 nameless='of a moment ago|with nothing changed, without|so many ticks|something has happened to|burnt down|Those that are not locked'
 nameless="$nameless|With the lock: what|Also of a ring|for others, and|it is overdue"
-result comments_name_their_thing "$(grep -rnE --include='*.[ch]' --include='*.sql' "$nameless" src include store/src store/sql store/include test store/test)"
+result comments_name_their_thing "$(grep -rnE --include='*.[ch]' --include='*.sql' "$nameless" src include store/src store/sql store/include test store/test
+	grep -rnw --include='*.[ch]' --include='*.sql' 'so many' src include store/src store/sql store/include)"
 
 result docs_lead_to_what_is_there "$(for file in $(git ls-files '*.md' 2>/dev/null); do
 	grep -oE '\]\([^)#: ]+[)#]' "$file" | sed 's/^](//; s/[)#]$//' | while read -r target; do

@@ -60,7 +60,7 @@
 
 struct hwt_reading {
 	uint64_t count;
-	uint64_t good_for; /* so many counts; 0: not at all, and the counter may not be read */
+	uint64_t good_for; /* in counts; 0: not at all, and the counter may not be read */
 	int64_t now_ns;
 	uint64_t rate;  /* as last measured: nanoseconds per count, times 2^32; 0: not yet */
 	bool confirmed; /* the measurement before agreed */

@@ -45,7 +45,7 @@ struct hwt_slabs {
 	_Atomic size_t bytes; /* of all slabs */
 };
 
-/* Carves a unit of so many bytes.  Returns NULL if the newest slab has no room for it. */
+/* Carves a unit of `bytes`.  Returns NULL if the newest slab has no room for it. */
 void *hwt_slabs_carve(struct hwt_slabs *slabs, size_t bytes);
 
 /* Returns a slab that is in no list.  NULL without memory. */

@@ -31,7 +31,7 @@ static struct hwt_record *take_over(struct hwt_lane *lane, bool any)
 	return record;
 }
 
-/* From so many bytes on a timer has a slab ahead: an eighth of its memory at most. */
+/* A timer that holds these bytes of records has a slab ahead, which is an eighth of its memory at most. */
 #define AHEAD_FROM (8 * SLAB_RECORDS * sizeof(struct hwt_record))
 
 /* Asks the worker for another slab if the lane has just begun one that never served.  Returns the record. */

@@ -45,7 +45,7 @@ static bool restart(struct hwt_look *look, struct hwt_queue *queue, struct hwt_s
 	return bytes > 0;
 }
 
-/* Returns true if the queue has four times as many nodes as it could have needed for so many pushes. */
+/* Returns true if the queue has four times as many nodes as its pushes could have needed. */
 static bool has_too_many(const struct hwt_queue *queue, uint64_t pushes)
 {
 	size_t bytes = slabs_bytes(&queue->slabs);

@@ -51,7 +51,7 @@ static struct hwt_record *first_of(struct hwt_pool *pool)
 	return record != NULL ? record : hwt_pool_refill(pool);
 }
 
-/* Returns true if so many records have come home to the slab.  Relaxed: a guess, as the next. */
+/* Returns true if enough records for the offer have come home to the slab.  Relaxed: a guess, as the next. */
 static bool has_come_home(const struct hwt_record_slab *slab, enum hwt_offer offer)
 {
 	return home_count(atomic_load_explicit(&slab->home, memory_order_relaxed)) >= (offer == OFFER_ANY ? 1 : MANY);

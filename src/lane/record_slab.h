@@ -64,7 +64,7 @@
 /* Colours of heads: places of 64 bytes in a page. */
 #define SLAB_COLOURS 64
 
-/* Each record points to the one that comes back so many later, to be fetched by then. */
+/* Each record points to the eighth that comes back behind it, to be fetched by then. */
 #define HWT_RETURN_AHEAD 8
 
 /* What a loose slab has besides records that came home. */
@@ -112,7 +112,7 @@ struct hwt_record_slabs {
 	_Atomic unsigned looks;                   /* the worker's; after each lanes search from the newest on */
 	_Atomic bool wanted;                      /* a lane will need a large slab; a hint for the worker */
 	struct hwt_record_slab *touched;          /* the worker's: the slabs with a chain */
-	uint64_t returned;                        /* the worker's: so many records has it returned */
+	uint64_t returned;                        /* the worker's: how many records it has returned */
 };
 
 extern const char hwt_record_slab_worker;

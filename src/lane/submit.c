@@ -19,8 +19,8 @@
 #include <errno.h>
 
 /*
- * With a limit of pending timeouts, at least so many wait in a lane before it is full.  A worker that has no processor
- * for a tenth of a second, or is in a task for as long, is no reason to refuse.
+ * With a limit of pending timeouts, at least this number wait in a lane before it is full.  A worker that has no
+ * processor for a tenth of a second, or is in a task for as long, is no reason to refuse.
  */
 HWT_TUNABLE(uint64_t, full, 64 * (uint64_t)HWT_GATHER)
 

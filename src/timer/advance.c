@@ -20,8 +20,8 @@
 #define MAX_PASSES 4
 
 /*
- * From so many operations in a tick on, what is cancelled in the wheel waits for its end: it can make an answer later
- * and not earlier.  In a loop with less to do the answer knows of each cancel.
+ * From this number of operations in a tick on, what is cancelled in the wheel waits for its end: it can make an answer
+ * later and not earlier.  In a loop with less to do the answer knows of each cancel.
  */
 #define BUSY_TICK 64
 
@@ -220,7 +220,7 @@ static void account(hwt_timer *timer, int64_t now_ns)
 	counts_add(&timer->worker.counts.wakeups, 1);
 }
 
-/* Bounds an advance, whose caller has room for so many.  UINT64_MAX more than have run never come. */
+/* Bounds an advance to `room` tasks.  UINT64_MAX more than have run never come. */
 static void bound(hwt_timer *timer, uint64_t room)
 {
 	uint32_t most = timer->config.max_tasks_per_advance;

@@ -61,7 +61,7 @@ struct hwt_chunk {
 	struct hwt_chunk *span, *span_from;
 	uint32_t span_least;
 	union {
-		uint32_t span_chunks; /* first of a span: at most so many chunks, as some may have gone */
+		uint32_t span_chunks; /* first of a span: its chunks, or more, as some may have gone */
 		uint32_t ordinal;     /* levels, which have no spans: one more than the chunk before it had */
 	};
 	uint32_t least;

@@ -232,7 +232,7 @@ static void begin_pass(struct hashed *hashed)
 	begin_chunk(hashed, hashed->ring.buckets[(uint32_t)hashed->wheel.tick & hashed->mask].first);
 }
 
-/* Returns the tick of a member of this bucket that is due in so many rounds; INT32_MAX stands for no member. */
+/* Returns the tick of a member of this bucket that is due in `distance` rounds; INT32_MAX stands for no member. */
 static int64_t tick_of_member(const struct hashed *hashed, uint32_t bucket, int32_t distance)
 {
 	int64_t tick = round_of(hashed, hashed->wheel.tick) << hashed->bits | bucket;

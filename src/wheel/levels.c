@@ -8,7 +8,7 @@
 
 #include <stdalign.h>
 
-/* A slice brings down at least so many records, in about 50 microseconds. */
+/* Records that a slice brings down, at least: about 50 microseconds. */
 #ifdef HWT_TEST
 #define SLICE 100 /* so that few are many */
 #else

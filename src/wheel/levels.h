@@ -57,7 +57,7 @@
 
 #define HWT_LEVELS_MAX 63
 
-/* A bucket of up to so many chunks, some 120 records, comes down all at once when the first of them is due. */
+/* A bucket of up to four chunks, some 120 records, comes down all at once when the first of them is due. */
 #define FEW_CHUNKS 4
 
 struct hwt_levels {

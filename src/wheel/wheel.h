@@ -39,7 +39,7 @@
 
 #define HWT_PLACE_MAX 32
 
-/* hwt_wheel_settle gives up after so many, some 70 microseconds. */
+/* Buckets that hwt_wheel_settle visits before it gives up: some 70 microseconds. */
 #define HWT_SETTLE_VISITS 1024
 
 struct hwt_wheel;
@@ -87,7 +87,7 @@ struct hwt_wheel *hwt_wheel_levels_create(uint32_t size);
 
 void hwt_wheel_destroy(struct hwt_wheel *wheel);
 
-/* For layouts: begins with zeroed memory of so many bytes, which hwt_wheel_destroy frees. */
+/* For layouts: begins with `bytes` of zeroed memory, which hwt_wheel_destroy frees. */
 static inline void wheel_init(struct hwt_wheel *wheel, const struct hwt_wheel_layout *layout, size_t bytes)
 {
 	wheel->layout = layout;

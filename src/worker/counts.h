@@ -42,7 +42,7 @@
 #define COUNTS_LATENESS 32
 #define COUNTS_OPEN UINT64_C(1) /* the bit of a bin that is open; the bits above hold the number */
 #define COUNTS_ONE UINT64_C(2)  /* one task */
-#define COUNTS_ALIKE 16         /* after so many tasks alike a bin is opened */
+#define COUNTS_ALIKE 16         /* tasks as late as each other, after which a bin is opened */
 
 struct hwt_counts {
 	alignas(HWT_UNIT) _Atomic uint64_t finished; /* tasks that have returned; [finished] */
@@ -57,7 +57,7 @@ struct hwt_counts {
 	_Atomic uint64_t lateness[COUNTS_LATENESS]; /* [0]: under 1 us, [i]: 2^(i-1) .. 2^i us, the last: all above */
 
 	unsigned bin;          /* of the task before, while no bin is open; then the open one */
-	unsigned alike;        /* so many tasks before belonged there, too */
+	unsigned alike;        /* how many tasks before belonged there, too */
 	uint64_t from_ns;      /* from what lateness on a task belongs into the open bin, */
 	uint64_t width_ns;     /* and how far; 0: no bin is open */
 	uint64_t from_time_ns; /* now less from_ns */

@@ -121,7 +121,7 @@ static void transfer_rearmed(struct hwt_worker *worker)
 /* The two sides on which operations wait in a lane. */
 enum side { NEW, CANCELS };
 
-/* Takes in at most so many operations of one side of a lane.  Returns how many. */
+/* Takes in at most `most` operations of one side of a lane.  Returns how many. */
 static uint64_t drain(struct hwt_worker *worker, struct hwt_lane *lane, enum side side, uint64_t most)
 {
 	struct hwt_queue *queue = side == NEW ? &lane->submitted : &lane->cancelled;

@@ -279,7 +279,7 @@ typedef struct hwt_store_limits {
 	size_t size;            /* sizeof(hwt_store_limits) */
 	uint32_t running;       /* runs at once; 0: no limit */
 	int64_t start_every_ns; /* at most one start in so long, on average; 0: no limit */
-	uint32_t burst;         /* so many starts at once, after a rest; 0 with a rate: 1 */
+	uint32_t burst;         /* starts at once, after a rest; 0 with a rate: 1 */
 } hwt_store_limits;
 
 /*

@@ -37,7 +37,7 @@
 /* An id has 53 bits, which a double holds, too.  The upper half of the numbers is for SQL functions. */
 #define HWTS_NUMBERS_END (INT64_C(1) << 42)
 
-/* A row that a dead process held is begun at once after at most so many attempts; with more it waits its back-off. */
+/* A row that a dead process held is begun at once up to this number of attempts; with more it waits its back-off. */
 #define HWTS_AT_ONCE 1
 
 /* What a connection is for. */
@@ -267,7 +267,7 @@ struct hwts_look {
 	/* in */
 	struct hwts_held *held;
 	size_t held_count, held_room;
-	size_t ahead_count; /* the first so many are read from their marks */
+	size_t ahead_count; /* held[0 .. ahead_count - 1] are read from their marks */
 	size_t page;        /* most rows a shard */
 	bool sweeps;        /* also behind the marks, in all that are held: from from_us on; */
 	bool far;           /* what is overdue from where the last sweep that did so has ended */

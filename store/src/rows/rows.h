@@ -9,7 +9,7 @@
 #include "groups/turns.h"
 #include "rows/sql.h"
 
-/* After a row was locked, so many begins or ends without one go by before the next waits for locks again. */
+/* Begins or ends without a locked row that follow one with it, before the next waits for locks again. */
 #define HWTS_SKIPS 100
 
 /* In rows_list.c. */

@@ -76,7 +76,7 @@ void hwts_kinds_free(hwt_store *store);
 	for (struct hwts_kind * (kind) = hwts_kind_next((store), NULL); (kind);                                        \
 	     (kind) = hwts_kind_next((store), (kind)))
 
-/* After so many starts the next is the last; at most once: one that fails is not started again by a death. */
+/* The start behind `attempts` is the last; at most once: one that fails is not started again by a death. */
 static inline bool hwts_is_last(const struct hwts_kind *kind, unsigned attempts)
 {
 	return kind->row.mode != HWT_STORE_AT_MOST_ONCE && attempts + 1 >= kind->max_attempts;

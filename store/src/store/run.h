@@ -28,7 +28,7 @@ bool hwts_holds_lock(const hwt_store *store); /* this thread is in a transaction
 /* Of a call that writes: EINVAL, or EDEADLK and what to do instead. */
 int hwts_check_call(const hwt_store *store, const char *instead);
 #define HWTS_LATER "do it after the task"
-int64_t hwts_back_off_us(const struct hwts_kind *kind, unsigned attempt); /* after so many */
+int64_t hwts_back_off_us(const struct hwts_kind *kind, unsigned attempt); /* behind that attempt */
 void hwts_fail_run(struct hwts_row *row, const char *error, bool counts);
 void hwts_answered(struct hwts_running *running, int rc); /* what the task has returned */
 
