@@ -272,7 +272,7 @@ begin
     end if;
   end loop;
   waits := t.state::int = 2 or (t.state::int = 1 and (t.attempt > 0 or (t.base_us <= now_us
-    and t.due_us > 0::bigint)));
+    and (t.due_us > 0::bigint or t.schedule is null))));
   if same_line and t.state::int <> 3 and (was_put or not waits) then
     due := coalesce(t.next_due_us, t.due_us);
     base := case when was_put then greatest(t.next_base_us, -1::bigint - t.next_base_us) else t.base_us end;

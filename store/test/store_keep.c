@@ -103,6 +103,18 @@ static int64_t versions(void)
 		     world.schema);
 }
 
+/* As declare, by the function of PostgreSQL. */
+__attribute__((format(printf, 1, 2))) static int64_t put_sql(const char *format, ...)
+{
+	char more[256];
+	va_list args;
+
+	va_start(args, format);
+	(void)vsnprintf(more, sizeof(more), format, args);
+	va_end(args);
+	return query("select %s_put('a', 'b', key => 'k', if_exists => 'keep_due', %s)", world.schema, more);
+}
+
 #define DAY HWT_S(86400)
 
 /* A cron line whose next time is so many hours away, or up to one less: it does not come in a test. */
@@ -376,6 +388,50 @@ TEST(the_line_that_is_declared_while_the_first_time_is_computed_holds)
 	}
 }
 
+/* A period may begin in 1970: then due_us 0 is a time, and not one that is to be computed. */
+TEST(what_is_due_since_1970_still_runs)
+{
+	for (int sql = 0; sql <= !world.sqlite; sql++) {
+		hwt_store_spec first = DECLARED("a", 0, .period_ns = DAY);
+
+		first.flags |= HWT_STORE_ABSOLUTE;
+		set_up(0, 0);
+		begin_paused(first);
+		if (sql)
+			CHECK_INT(put_sql("cron => '%s'", line_in(11)), ==, id);
+		else
+			declare(DECLARED("b", 0, .schedule = line_in(11)));
+		CHECK_INT(info().due_us, ==, 0);
+		CHECK_CALL(hwt_store_resume(store, "a", NULL), 0);
+		CHECK(wait_count(&started, 1));
+		CHECK_INT(runs[0].data, ==, 'b');
+		CHECK_INT(runs[0].missed, >, 365);
+		let_go(1);
+		WAIT_FOR(strcmp(info().schedule, line_in(11)) == 0);
+		end();
+	}
+}
+
+TEST(what_replaces_a_run_and_is_due_since_1970_runs_with_the_new_settings)
+{
+	hwt_store_spec instead = SPEC("a", 0, .key = "k", .data = "b", .len = 1, .period_ns = DAY,
+				      .flags = HWT_STORE_REPLACE | HWT_STORE_ABSOLUTE);
+
+	set_up(0, 0);
+	CHECK_CALL(hwt_store_start(store), 0);
+	begin_with(DECLARED("a", 0, .period_ns = DAY));
+	CHECK(wait_count(&started, 1));
+	CHECK_INT(put_spec(store, &instead), ==, id);
+	CHECK_INT(COUNT("next_base_us = 0"), ==, 1);
+	declare(DECLARED("c", 0, .period_ns = 2 * DAY));
+	CHECK_INT(COUNT("next_base_us = 0"), ==, 1);
+	let_go(2);
+	CHECK(wait_count(&started, 2));
+	CHECK_INT(runs[1].data, ==, 'c');
+	CHECK_INT(runs[1].due_us, ==, 0);
+	end();
+}
+
 TEST(in_back_off_the_time_of_the_retry_and_the_attempts_stay)
 {
 	const char *line = line_in(11), *later = line_in(13);
@@ -514,25 +570,22 @@ TEST(keep_due_twice_in_one_call_is_the_last_one)
 TEST(sql_keeps_what_is_due)
 {
 	const char *line = line_in(11);
-	char cron[32];
 	int64_t due_us;
 
 	NEEDS_POSTGRES();
 	set_up(0, 0);
-	(void)snprintf(cron, sizeof(cron), "cron => '%s'", line);
-#define SQL_PUT(more) query("select %s_put('a', 'b', key => 'k', if_exists => 'keep_due', %s)", world.schema, more)
-	id = SQL_PUT("every => '1 day', delay => '9 days'");
+	id = put_sql("every => '1 day', delay => '9 days'");
 	CHECK_INT(id, >, 0);
 	due_us = info().due_us;
-	CHECK_INT(SQL_PUT("every => '1 day'"), ==, id);
-	CHECK_INT(SQL_PUT("every => '2 days', priority => 3"), ==, id);
+	CHECK_INT(put_sql("every => '1 day'"), ==, id);
+	CHECK_INT(put_sql("every => '2 days', priority => 3"), ==, id);
 	CHECK_INT(info().due_us, ==, due_us);
 	CHECK_INT(info().period_ns, ==, 2 * DAY);
 	CHECK_INT(info().priority, ==, 3);
 	CHECK_CALL(hwt_store_pause(store, "a", NULL), 0);
 	CHECK_CALL(hwt_store_reschedule(store, id, 0), 0);
 	due_us = info().due_us;
-	CHECK_INT(SQL_PUT(cron), ==, id);
+	CHECK_INT(put_sql("cron => '%s'", line), ==, id);
 	CHECK_INT(info().due_us, ==, due_us);
 	CHECK_INT(info().period_ns, ==, 2 * DAY);
 	CHECK_CALL(hwt_store_start(store), 0);
@@ -542,13 +595,12 @@ TEST(sql_keeps_what_is_due)
 	WAIT_FOR(info().due_us > now_us());
 	CHECK(strcmp(info().schedule, line) == 0);
 	CHECK_INT(atomic_load(&started), ==, 1);
-	CHECK_INT(SQL_PUT(cron), ==, id);
-	CHECK_INT(SQL_PUT("delay => '1 day'"), ==, -1); /* of no series */
+	CHECK_INT(put_sql("cron => '%s'", line), ==, id);
+	CHECK_INT(put_sql("delay => '1 day'"), ==, -1); /* of no series */
 	CHECK_INT(put_key(store, "a", "single", DAY), >, 0);
 	CHECK_INT(query("select %s_put('a', key => 'single', if_exists => 'keep_due', every => '1 day')", world.schema),
 		  ==, -1);
 	end();
-#undef SQL_PUT
 }
 
 STORE_MAIN(NULL)

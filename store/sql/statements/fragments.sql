@@ -100,8 +100,9 @@ last is null and {NOT_REPLACED}
 
 --: fragment KEPT_ROW
 -- What a put that keeps the due time reads of a series: last the settings that hold after a run, without the data.
+-- next_base_us may be 0, and so may due_us, unless a line has no time yet.
 t.id, t.state, t.due_us, t.base_us, t.attempt, coalesce(t.next_due_us, 0), coalesce(t.next_base_us, 0),
-  t.last is not null,
+  t.last is not null, t.next_base_us is not null, t.due_us > 0 or t.schedule is null,
   case when t.next_base_us is null then t.period_us else t.next_period_us end,
   case when t.next_base_us is null then t.schedule else t.next_schedule end,
   case when t.next_base_us is null then t.zone else t.next_zone end,

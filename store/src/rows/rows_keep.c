@@ -16,6 +16,8 @@ struct kept {
 	struct hwts_put *put;
 	bool is_there, last;
 	bool is_series;
+	bool was_put;   /* some settings wait for the end of a run */
+	bool has_time;  /* false: a line whose first time is not known yet */
 	bool same_line; /* the same line in the same zone, or both have a period */
 	bool same;      /* all settings are */
 	hwt_store_state state;
@@ -43,12 +45,14 @@ static int found(void *ctx, const struct hwts_value *row)
 	kept->next_due_us = row[5].number;
 	kept->next_base_us = row[6].number;
 	kept->last = row[7].number != 0;
-	kept->period_us = hwts_within(row[8].number, HWTS_LONGEST_PERIOD_US);
-	kept->is_series = kept->period_us > 0 || row[9].bytes;
-	kept->same_line = is_text(&row[9], put->schedule) && is_text(&row[10], put->zone);
-	kept->same = kept->same_line && kept->period_us == put->period_us && row[11].number == put->grace_us &&
-		     row[12].number == put->spread_us && row[13].number == put->priority && row[14].number;
-	kept->now_us = row[15].number;
+	kept->was_put = row[8].number != 0;
+	kept->has_time = row[9].number != 0;
+	kept->period_us = hwts_within(row[10].number, HWTS_LONGEST_PERIOD_US);
+	kept->is_series = kept->period_us > 0 || row[11].bytes;
+	kept->same_line = is_text(&row[11], put->schedule) && is_text(&row[12], put->zone);
+	kept->same = kept->same_line && kept->period_us == put->period_us && row[13].number == put->grace_us &&
+		     row[14].number == put->spread_us && row[15].number == put->priority && row[16].number;
+	kept->now_us = row[17].number;
 	return 0;
 }
 
@@ -112,9 +116,9 @@ int hwts_accepted(void *ctx, const struct hwts_value *row)
 static int change(struct hwts_conn *conn, struct kept *kept)
 {
 	const struct hwts_put *put = kept->put;
-	bool has_come = kept->base_us <= kept->now_us && kept->due_us > 0, rests = kept->state != HWT_STORE_RUNNING;
+	bool has_come = kept->has_time && kept->base_us <= kept->now_us, rests = kept->state != HWT_STORE_RUNNING;
 	bool waits = kept->state != HWT_STORE_FAILED && (!rests || kept->attempt > 0 || has_come);
-	bool was_put = kept->next_base_us != 0, replaces = kept->next_base_us > 0;
+	bool was_put = kept->was_put, replaces = was_put && kept->next_base_us >= 0;
 	int64_t due_us = was_put ? kept->next_due_us : kept->due_us,
 		base_us = was_put ? HWTS_MAX(kept->next_base_us, -1 - kept->next_base_us) : kept->base_us;
 	struct hwts_step step;

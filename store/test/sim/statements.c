@@ -661,6 +661,8 @@ static int keep_read(struct act *act)
 					       { .number = t->n[NEXT_DUE] },
 					       { .number = t->n[NEXT_BASE] },
 					       { .number = t->n[LAST] },
+					       { .number = next },
+					       { .number = t->n[DUE] > 0 || !t->s[SCHEDULE] },
 					       { .number = t->n[next ? NEXT_PERIOD : PERIOD] },
 					       sim_text_value(t->s[next ? NEXT_SCHEDULE : SCHEDULE]),
 					       sim_text_value(t->s[next ? NEXT_ZONE : ZONE]),
