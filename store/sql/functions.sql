@@ -274,8 +274,8 @@ begin
   waits := t.state::int = 2 or (t.state::int = 1 and (t.attempt > 0 or (t.base_us <= now_us
     and (t.due_us > 0::bigint or t.schedule is null))));
   if same_line and t.state::int <> 3 and (was_put or not waits) then
-    due := coalesce(t.next_due_us, t.due_us);
-    base := case when was_put then greatest(t.next_base_us, -1::bigint - t.next_base_us) else t.base_us end;
+    due := case when was_put and waits then t.next_due_us else t.due_us end;
+    base := case when was_put and waits then greatest(t.next_base_us, -1::bigint - t.next_base_us) else t.base_us end;
   elsif cron is not null then
     due := 0;
     base := case when same_line then greatest(now_us, t.base_us) else now_us end;
@@ -579,7 +579,8 @@ begin
   return count;
 end $hwt$;
 
--- Moves a timeout, as hwt_store_reschedule does.
+-- Moves a timeout, as hwt_store_reschedule does. Of a series whose run has not started, what was kept for the end of
+-- that holds now.
 create or replace function public.hwt_reschedule(id bigint, delay interval default null,
   at timestamptz default null) returns text
 language plpgsql security definer set search_path = pg_catalog, pg_temp as $hwt$
@@ -591,6 +592,12 @@ declare
   its_state int;
 begin
   for tries in 1 .. 100 loop
+    update public.hwt_timeout t set period_us = t.next_period_us, priority = t.next_priority,
+      schedule = t.next_schedule, zone = t.next_zone, grace_us = t.next_grace_us, spread_us = t.next_spread_us,
+      data = t.next_data, next_due_us = null, next_base_us = null, next_period_us = null, next_priority = null,
+      next_schedule = null, next_zone = null, next_grace_us = null, next_spread_us = null, next_data = null
+    where t.id = its_id and t.bucket = (its_id & 1023::bigint)::int and t.state = 1 and t.attempt = 0
+      and t.next_base_us < 0::bigint;
     update public.hwt_timeout t set due_us = due, base_us = due,
       attempt = case t.state when 3 then 0 else t.attempt end,
       shard = case when t.shard < 0 then -1 - t.shard else t.shard end, epoch = 0, state = 1,

@@ -525,6 +525,7 @@ static void draw_next(struct move *move, const bool *allowed)
 		{ HWTS_SQL_END_FAIL, HWTS_SQL_PUT_REVIVE },     { HWTS_SQL_RULES_RUN, HWTS_SQL_END_FAIL },
 		{ HWTS_SQL_KEEP_NEXT, HWTS_SQL_END_NEXT },      { HWTS_SQL_KEEP_NEXT, HWTS_SQL_END_AGAIN },
 		{ HWTS_SQL_KEEP_NEXT, HWTS_SQL_END_FAIL },      { HWTS_SQL_KEEP_NEXT, HWTS_SQL_PENDING },
+		{ HWTS_SQL_KEEP_NEXT, HWTS_SQL_RESCHEDULE },
 	};
 
 	if (!plot.of && allowed[HWTS_SQL_KIND_REMOVE] && draw(40) == 0) {

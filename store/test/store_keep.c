@@ -432,6 +432,58 @@ TEST(what_replaces_a_run_and_is_due_since_1970_runs_with_the_new_settings)
 	end();
 }
 
+#define HOURS(n) (INT64_C(3600000000) * (n))
+
+/* By one of these ways, which a program has; the last is of a process before the library moved what waits, too. */
+static void move_by(int way, int64_t hours)
+{
+	hwt_store_which all = { .size = sizeof(all), .kind = "a", .all = true };
+
+	if (way == 0)
+		CHECK_CALL(hwt_store_reschedule(store, id, HWT_S(3600) * hours), 0);
+	else if (way == 1)
+		CHECK_CALL(hwt_store_reschedule_ex(store, &all, (hwt_store_when){ .delay_ns = HWT_S(3600) * hours },
+						   NULL),
+			   0);
+	else if (way == 2)
+		(void)query("update %s_timeout set due_us = %lld, base_us = %lld", world.schema,
+			    (long long)(now_us() + HOURS(hours)), (long long)(now_us() + HOURS(hours)));
+	else
+		(void)query("select %s_reschedule(%lld, '%lld hours')", world.schema, (long long)id, (long long)hours);
+}
+
+TEST(what_was_due_and_is_moved_stays_there_with_the_new_settings)
+{
+	for (int way = 0; way < (world.sqlite ? 3 : 4); way++) {
+		int64_t due_us;
+
+		set_up(0, 0);
+		begin_paused(DECLARED("a", 0, .period_ns = HWT_S(3600)));
+		declare(DECLARED("b", 0, .period_ns = DAY, .grace_ns = HWT_S(1000), .spread_ns = 0));
+		CHECK_INT(column("next_base_us"), <, 0);
+		move_by(way, 10);
+		due_us = info().due_us;
+		CHECK_INT(due_us, >, now_us() + HOURS(9));
+		if (way != 2) {
+			CHECK_INT(info().period_ns, ==, DAY);
+			CHECK_INT(column("grace_us"), ==, 1000000000);
+			CHECK_INT(column("next_base_us"), ==, 0);
+		}
+		declare(DECLARED("c", 0, .period_ns = DAY, .grace_ns = HWT_S(1000)));
+		CHECK_INT(info().due_us, ==, due_us);
+		CHECK_INT(column("base_us"), ==, due_us);
+		CHECK_INT(info().period_ns, ==, DAY);
+		CHECK_INT(COUNT("next_base_us is null"), ==, 1);
+		if (way == 3) {
+			move_by(2, 11);
+			due_us = info().due_us;
+			CHECK_INT(put_sql("every => '1 day', grace => '1000 s'"), ==, id);
+			CHECK_INT(info().due_us, ==, due_us);
+		}
+		end();
+	}
+}
+
 TEST(in_back_off_the_time_of_the_retry_and_the_attempts_stay)
 {
 	const char *line = line_in(11), *later = line_in(13);

@@ -49,9 +49,29 @@ on conflict (bucket, kind, grp, key) where key is not null do
 returning id, due_us, shard, state
 
 --: fragment REFILE
--- Pending again at n.us.
+-- Pending again at n.us. Of a series whose run has not started, what was kept for the end of that holds now.
 due_us = n.us, base_us = n.us, attempt = case state when 3 then 0 when 2 then attempt - 1 else attempt end,
-  shard = case when shard < 0 then -1 - shard else shard end, epoch = 0, state = 1
+  shard = case when shard < 0 then -1 - shard else shard end, epoch = 0, state = 1,
+  period_us = case when {HOLDS} then next_period_us else period_us end,
+  priority = case when {HOLDS} then next_priority else priority end,
+  schedule = case when {HOLDS} then next_schedule else schedule end,
+  zone = case when {HOLDS} then next_zone else zone end,
+  grace_us = case when {HOLDS} then next_grace_us else grace_us end,
+  spread_us = case when {HOLDS} then next_spread_us else spread_us end,
+  data = case when {HOLDS} then next_data else data end,
+  next_due_us = case when not {HOLDS} then next_due_us end,
+  next_base_us = case when not {HOLDS} then next_base_us end,
+  next_period_us = case when not {HOLDS} then next_period_us end,
+  next_priority = case when not {HOLDS} then next_priority end,
+  next_schedule = case when not {HOLDS} then next_schedule end,
+  next_zone = case when not {HOLDS} then next_zone end,
+  next_grace_us = case when not {HOLDS} then next_grace_us end,
+  next_spread_us = case when not {HOLDS} then next_spread_us end,
+  next_data = case when not {HOLDS} then next_data end
+
+--: fragment HOLDS
+-- A series whose settings were kept for the end of a run that has not started: one that began counts in attempt.
+(coalesce(next_base_us, 0) < 0 and attempt = case state when 2 then 1 else 0 end)
 
 --: fragment MOVED
 returning id, shard, due_us, coalesce(length(data), 0), grp, priority

@@ -113,18 +113,19 @@ int hwts_accepted(void *ctx, const struct hwts_value *row)
 	return 0;
 }
 
+/* What waits for the end of a run has a time of its own, but a row that waits no more has the time it was moved to. */
 static int change(struct hwts_conn *conn, struct kept *kept)
 {
 	const struct hwts_put *put = kept->put;
 	bool has_come = kept->has_time && kept->base_us <= kept->now_us, rests = kept->state != HWT_STORE_RUNNING;
 	bool waits = kept->state != HWT_STORE_FAILED && (!rests || kept->attempt > 0 || has_come);
-	bool was_put = kept->was_put, replaces = was_put && kept->next_base_us >= 0;
-	int64_t due_us = was_put ? kept->next_due_us : kept->due_us,
-		base_us = was_put ? HWTS_MAX(kept->next_base_us, -1 - kept->next_base_us) : kept->base_us;
+	bool next = waits && kept->was_put, replaces = next && kept->next_base_us >= 0;
+	int64_t due_us = next ? kept->next_due_us : kept->due_us,
+		base_us = next ? HWTS_MAX(kept->next_base_us, -1 - kept->next_base_us) : kept->base_us;
 	struct hwts_step step;
 	int rc = 0;
 
-	if (!kept->same_line || kept->state == HWT_STORE_FAILED || (waits && !was_put))
+	if (!kept->same_line || kept->state == HWT_STORE_FAILED || (waits && !next))
 		rc = next_time(kept, &due_us, &base_us);
 	if (rc != 0)
 		return rc;

@@ -289,20 +289,25 @@ static int drop_next(struct act *act, struct row *row)
 static int refile(struct act *act, struct row *row, int64_t us)
 {
 	struct version *t = sim_change(act, row);
-	struct hwts_value values[] = { { .number = t->n[ID] },
-				       { 0 },
-				       { .number = us },
-				       { .number = len_of(t) },
-				       sim_text_value(t->s[GROUP]),
-				       { .number = t->n[PRIORITY] } };
 
+	if (t->n[NEXT_BASE] < 0 && t->n[ATTEMPT] == (t->n[STATE] == 2)) {
+		sim_swap_next(t);
+		sim_drop_next(t);
+	}
 	t->n[DUE] = t->n[BASE] = us;
 	t->n[ATTEMPT] = t->n[STATE] == 3 ? 0 : t->n[STATE] == 2 ? t->n[ATTEMPT] - 1 : t->n[ATTEMPT];
-	values[1].number = t->n[SHARD_OF] = t->n[SHARD_OF] < 0 ? -1 - t->n[SHARD_OF] : t->n[SHARD_OF];
+	t->n[SHARD_OF] = t->n[SHARD_OF] < 0 ? -1 - t->n[SHARD_OF] : t->n[SHARD_OF];
 	t->n[EPOCH] = 0;
 	t->n[STATE] = 1;
 	t->n[TX] = (int64_t)act->tx->number;
-	sim_emit(act, values, HWTS_COUNT(values));
+	sim_emit(act,
+		 (struct hwts_value[]){ { .number = t->n[ID] },
+					{ .number = t->n[SHARD_OF] },
+					{ .number = us },
+					{ .number = len_of(t) },
+					sim_text_value(t->s[GROUP]),
+					{ .number = t->n[PRIORITY] } },
+		 6);
 	return 0;
 }
 
