@@ -232,8 +232,8 @@ begin
   end if;
 end $hwt$;
 
--- HWT_STORE_KEEP_DUE of a series that is there; rows_keep.c. Returns the new due time; -1: it stays; -2: it is no
--- series that goes on; null: there is no such timeout any more.
+-- HWT_STORE_KEEP_DUE of a series that is there; rows_keep.c. Returns the due time if it, the data or the priority is a
+-- new one; -1: it stays; -2: it is no series that goes on; null: there is no such timeout any more.
 create or replace function public.hwt_keep(its_id bigint, now_us bigint, period bigint, cron text, its_zone text,
   grace bigint, its_priority int, content bytea) returns bigint language plpgsql as $hwt$
 declare
@@ -294,7 +294,7 @@ begin
       data = case when t.state::int = 1 and t.attempt = 0 then nullif(content, ''::bytea) else x.data end,
       priority = case when t.state::int = 1 and t.attempt = 0 then its_priority else x.priority end
     where x.id = its_id and x.bucket = t.bucket;
-    return -1;
+    return case when t.state::int = 1 and t.attempt = 0 then t.due_us else -1::bigint end;
   end if;
   update public.hwt_timeout x set due_us = due, base_us = base, period_us = period, priority = its_priority,
     schedule = cron, zone = its_zone, grace_us = grace, spread_us = null, data = nullif(content, ''::bytea),

@@ -262,6 +262,77 @@ TEST(what_is_due_still_runs_with_the_new_data_and_what_it_has_missed)
 	}
 }
 
+static int64_t priority_of_turn(int64_t of)
+{
+	const struct hwts_entry *entry;
+	int64_t priority;
+
+	hwts_lock(store);
+	entry = hwts_window_find(store, of);
+	priority = entry && entry->state == HWTS_IS_DUE ? entry->turn.priority : -1000;
+	hwts_unlock(store);
+	return priority;
+}
+
+/* Declared by the process that has it, by another one, and by SQL. */
+TEST(what_is_due_starts_in_the_order_of_the_new_priority)
+{
+	for (int by = 0; by < (world.sqlite ? 2 : 3); by++) {
+		hwt_store_spec then = DECLARED("b", DAY, .period_ns = DAY, .priority = 5);
+		hwt_store *other = NULL;
+		int64_t first;
+
+		set_up(0, 0);
+		CHECK_CALL(hwt_store_pause(store, "a", NULL), 0);
+		CHECK_CALL(hwt_store_start(store), 0);
+		CHECK(wait_held(store, 1));
+		first = put_spec(store, &SPEC("a", 0, .data = "o", .len = 1));
+		begin_with(DECLARED("a", 0, .period_ns = DAY));
+		WAIT_FOR(priority_of_turn(first) == 0 && priority_of_turn(id) == 0);
+		if (by == 0) {
+			declare(then);
+		} else if (by == 1) {
+			other = open_store();
+			CHECK_INT(put_spec(other, &then), ==, id);
+			CHECK_CALL(hwt_store_close(other), 0);
+		} else {
+			CHECK_INT(put_sql("every => '1 day', delay => '1 day', priority => 5"), ==, id);
+		}
+		WAIT_FOR(priority_of_turn(id) == 5);
+		let_go(2);
+		CHECK_CALL(hwt_store_resume(store, "a", NULL), 0);
+		CHECK(wait_count(&started, 2));
+		CHECK_INT(runs[0].data, ==, 'b');
+		CHECK_INT(runs[1].data, ==, 'o');
+		end();
+	}
+}
+
+/* The window keeps few of the group. */
+TEST(what_lies_in_a_rest_is_found_under_its_new_priority)
+{
+	enum { SHARE = 4, FLOOD = 5 * SHARE };
+	unsigned rescued = atomic_load(&hwts_test_rescued);
+
+	atomic_store(&hwts_test_window, 20 * SHARE);
+	atomic_store(&ran, 0);
+	set_up_kind(KIND(.task = count_run));
+	CHECK_CALL(hwt_store_pause(store, "a", NULL), 0);
+	CHECK_CALL(hwt_store_start(store), 0);
+	CHECK(wait_held(store, 1));
+	WAIT_READ(store);
+	for (unsigned i = 0; i < FLOOD; i++)
+		(void)put_spec(store, &SPEC("a", 0, .group = "g"));
+	begin_with(DECLARED("a", 0, .period_ns = DAY, .group = "g"));
+	CHECK_INT(priority_of_turn(id), ==, -1000);
+	declare(DECLARED("b", 0, .period_ns = DAY, .group = "g", .priority = -5));
+	CHECK_CALL(hwt_store_resume(store, "a", NULL), 0);
+	CHECK(wait_count(&ran, FLOOD + 1));
+	CHECK_INT(atomic_load(&hwts_test_rescued), ==, rescued);
+	CHECK_CALL(hwt_store_close(store), 0);
+	atomic_store(&hwts_test_window, 0);
+}
+
 /* So long after the declaration that the time it was to be due next has come, too. */
 TEST(what_was_due_for_long_goes_on_at_the_next_time_of_the_new_line)
 {

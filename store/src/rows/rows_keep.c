@@ -4,7 +4,7 @@
  *
  * A row at rest whose time has not come has the new settings at once.  What is due, in back-off or running keeps those
  * with which it began until its end, which may be that of a retry: they wait in the columns next_..., with next_base_us
- * = -1 - base.  What has replaced a run waits there, too; its settings are changed there.
+ * = -1 - base.  But what is due and has not started has the new data and priority, and its holder is told of that.  What has replaced a run waits there, too; its settings are changed there.
  *
  * All of it is in the transaction of the put.  Most programs declare what is there already: so the row is locked, and
  * read once more, only if something differs.
@@ -119,6 +119,7 @@ static int change(struct hwts_conn *conn, struct kept *kept)
 	const struct hwts_put *put = kept->put;
 	bool has_come = kept->has_time && kept->base_us <= kept->now_us, rests = kept->state != HWT_STORE_RUNNING;
 	bool waits = kept->state != HWT_STORE_FAILED && (!rests || kept->attempt > 0 || has_come);
+	bool starts_new = waits && rests && kept->attempt == 0;
 	bool next = waits && kept->was_put, replaces = next && kept->next_base_us >= 0;
 	int64_t due_us = next ? kept->next_due_us : kept->due_us,
 		base_us = next ? HWTS_MAX(kept->next_base_us, -1 - kept->next_base_us) : kept->base_us;
@@ -129,14 +130,14 @@ static int change(struct hwts_conn *conn, struct kept *kept)
 		rc = next_time(kept, &due_us, &base_us);
 	if (rc != 0)
 		return rc;
-	kept->put->stays = waits;
+	kept->put->stays = waits && !starts_new;
 	step = (struct hwts_step){
 		.sql = waits ? HWTS_SQL_KEEP_NEXT : HWTS_SQL_KEEP_NOW,
 		.args = { HWTS_NUMBER(kept->id), HWTS_NUMBER(due_us),
 			  HWTS_NUMBER(waits && !replaces ? -1 - base_us : base_us), HWTS_NUMBER(put->period_us),
 			  HWTS_NUMBER(put->priority), HWTS_TEXT(put->schedule), HWTS_TEXT(put->zone),
 			  HWTS_NUMBER(put->grace_us), HWTS_NUMBER(put->spread_us),
-			  HWTS_BYTES(put->len ? put->data : NULL, put->len), HWTS_NUMBER(rests && kept->attempt == 0) },
+			  HWTS_BYTES(put->len ? put->data : NULL, put->len), HWTS_NUMBER(starts_new) },
 		.each = hwts_accepted,
 		.ctx = kept->put
 	};

@@ -22,14 +22,15 @@
 #define SLACK_US HWTS_S_US
 
 /*
- * It may be; the statement knows.  The first registration of a kind may set another horizon than was read.  SQLite: a
- * connection of a caller may get the lock long after the clock was read.
+ * It may be; the statement knows.  The first registration of a kind may set another horizon than was read.  What keeps
+ * its due time does not have that of the put.  SQLite: a connection of a caller may get the lock long after the clock
+ * was read.
  */
 static bool is_soon(const struct hwts_conn *conn, const struct hwts_put *put)
 {
 	bool waits = conn->here && !conn->db->engine->locks_rows;
 
-	return waits || put->kind.mode == HWTS_MODE_OPEN || put->absolute ||
+	return waits || put->kind.mode == HWTS_MODE_OPEN || put->absolute || put->keep_due ||
 	       put->when_us < put->kind.horizon_us + 2 * SLACK_US;
 }
 

@@ -67,6 +67,20 @@ static bool takes(hwt_store *store, struct hwts_kind *kind, const struct hwts_sh
 	       keeps(store, kind, due);
 }
 
+/* It waits for its turn, which may be the first of its group now, or no longer. */
+static void change_priority(struct hwts_entry *entry)
+{
+	struct hwts_turns *turns = &entry->kind->turns;
+	bool waits = hwts_turns_ready(turns);
+
+	hwts_turns_remove(turns, &entry->turn);
+	entry->turn.priority = entry->priority;
+	hwts_turns_add(turns, &entry->turn);
+	hwts_window_want_rest(entry->store, entry->kind, entry->turn.group);
+	if (!waits && hwts_turns_ready(turns))
+		hwts_wake(entry->store, HWTS_BEGIN);
+}
+
 void hwts_window_see(hwt_store *store, const struct hwts_due *due)
 {
 	struct hwts_kind *kind;
@@ -90,6 +104,8 @@ void hwts_window_see(hwt_store *store, const struct hwts_due *due)
 			hwts_window_arm_again(entry, due->due_us);
 	} else {
 		entry->again_us = HWTS_MIN(entry->again_us, due->due_us);
+		if (entry->state == HWTS_IS_DUE && entry->turn.priority != entry->priority)
+			change_priority(entry);
 	}
 }
 
