@@ -248,6 +248,9 @@ typedef struct hwt_store_which {
 	const char *key;     /* the one with this key; NULL with all */
 	bool all, any_group; /* all: of the group, or without one; with any_group: of the whole kind */
 	unsigned states;     /* a set such as 1u << HWT_STORE_PENDING; others: ENOENT.  0: any; reschedule: pending */
+	/* each, with all: the timeouts that come after that of this due time and id in the list, whether or not it is
+	 * still there.  Both 0: from the beginning.  Elsewhere 0. */
+	int64_t after_us, after_id;
 } hwt_store_which;
 
 /* When something is due: at due_us, if that is not 0; else delay_ns from the database's now (< 0: now). */
@@ -368,7 +371,7 @@ typedef struct hwt_store_stats {
 #define HWT_STORE_KIND_INIT \
 	{ sizeof(hwt_store_kind), NULL, NULL, NULL, HWT_STORE_AT_LEAST_ONCE, 0, 0, 0, 0, 0, 0, 0 }
 #define HWT_STORE_SPEC_INIT { sizeof(hwt_store_spec), NULL, NULL, NULL, 0, 0, 0, 0, 0, NULL, 0, NULL, NULL, 0, 0 }
-#define HWT_STORE_WHICH_INIT { sizeof(hwt_store_which), 0, NULL, NULL, NULL, false, false, 0 }
+#define HWT_STORE_WHICH_INIT { sizeof(hwt_store_which), 0, NULL, NULL, NULL, false, false, 0, 0, 0 }
 #define HWT_STORE_INFO_INIT \
 	{ sizeof(hwt_store_info), 0, HWT_STORE_PENDING, 0, 0, 0, "", "", "", "", "", 0, "", "", NULL, 0, 0 }
 #define HWT_STORE_LIMITS_INIT { sizeof(hwt_store_limits), 0, 0, 0 }
@@ -504,7 +507,8 @@ HWT_API int hwt_store_get_ex(hwt_store *store, const hwt_store_which *which, hwt
 /* Calls each(ctx, info) for the timeouts of a kind that have no group, or for those that which names, in order of due
  * time, until there are no more or it returns false.  states is a set, as in hwt_store_which.  It reads by pages, each
  * of one moment: what moves to another time meanwhile may come out of order or twice, and not at all if that time is an
- * earlier one.  No lock is held while each runs.
+ * earlier one.  No lock is held while each runs.  A list can go on in a later call: which.after_us and after_id are the
+ * due time and the id of the last row that was seen.
  * Returns  0; ENOENT: no such kind; EINVAL: states is 0 or has unknown bits; otherwise as hwt_store_get. */
 HWT_API int hwt_store_each(hwt_store *store, const char *kind, unsigned states,
 			   bool (*each)(void *ctx, const hwt_store_info *info), void *ctx);

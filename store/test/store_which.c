@@ -93,6 +93,13 @@ TEST(what_makes_no_sense_is_refused_and_changes_nothing)
 	REFUSED(WHICH(.id = id, .any_group = true));
 	REFUSED(WHICH(.id = id, .states = 1));
 	REFUSED(WHICH(.id = id, .states = 16));
+	REFUSED(WHICH(.id = id, .after_id = 1));
+	REFUSED(WHICH(.kind = "a", .group = "g", .key = "k", .after_us = 1));
+	CHECK_CALL(hwt_store_cancel_ex(store, WHICH(.kind = "a", .all = true, .any_group = true, .after_us = 1), NULL),
+		   EINVAL);
+	CHECK_CALL(hwt_store_reschedule_ex(store, WHICH(.kind = "a", .all = true, .any_group = true, .after_id = 1),
+					   IN(0), NULL),
+		   EINVAL);
 	CHECK_CALL(hwt_store_get_ex(store, WHICH(.kind = "a", .all = true), &info), EINVAL);
 	CHECK_CALL(hwt_store_get_ex(store, WHICH(.id = id), NULL), EINVAL);
 	CHECK_CALL(hwt_store_cancel_on(store, connection, WHICH(.kind = "a", .all = true)), EINVAL);
@@ -373,6 +380,55 @@ TEST(each_sees_a_group_or_a_kind_in_order_of_due_time)
 	CHECK_INT(seen.count, ==, 1);
 	CHECK_CALL(hwt_store_each_ex(store, WHICH(.kind = "a", .group = "h", .key = "k"), see, &seen), ENOENT);
 	CHECK_INT(seen.count, ==, 1);
+}
+
+struct paging {
+	int64_t us, id; /* of the last */
+	size_t of_page, count, in_order;
+};
+
+static bool see_page(void *ctx, const hwt_store_info *info)
+{
+	struct paging *paging = ctx;
+
+	paging->in_order += info->due_us > paging->us || (info->due_us == paging->us && info->id > paging->id);
+	paging->us = info->due_us;
+	paging->id = info->id;
+	paging->count++;
+	return ++paging->of_page != 7;
+}
+
+/* By pages of seven, of a group and of a kind; the last of a page is gone when the next one is read. */
+TEST(each_goes_on_after_a_place)
+{
+	CLOSING hwt_store *store = fresh_store();
+
+	put_n(store, "a", "g", 40);
+	put_n(store, "a", "h", 20);
+	for (int whole = 0; whole < 2; whole++) {
+		struct paging paging = { .of_page = 7 };
+
+		while (paging.of_page == 7) {
+			hwt_store_which which = *WHICH(.kind = "a", .group = whole ? NULL : "g", .all = true,
+						       .any_group = whole);
+
+			which.after_us = paging.us;
+			which.after_id = paging.id;
+			paging.of_page = 0;
+			CHECK_CALL(hwt_store_each_ex(store, &which, see_page, &paging), 0);
+			if (!whole && paging.of_page == 7)
+				CHECK_CALL(hwt_store_cancel(store, paging.id), 0);
+		}
+		CHECK_INT(paging.count, ==, whole ? 60 - 5 : 40);
+		CHECK_INT(paging.in_order, ==, paging.count);
+	}
+	/* Of a program that was compiled before there was a place. */
+	struct seen seen = { .group = "h" };
+	hwt_store_which old = *WHICH(.kind = "a", .group = "h", .all = true, .after_us = 1);
+
+	old.size = offsetof(hwt_store_which, after_us);
+	CHECK_CALL(hwt_store_each_ex(store, &old, see, &seen), 0);
+	CHECK_INT(seen.count, ==, 20);
 }
 
 struct moving {

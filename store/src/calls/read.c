@@ -82,7 +82,7 @@ static int each_of(hwt_store *store, const struct hwts_about *about, each_it *ea
 				  .any_group = about->any_group,
 				  .with_data = about->with_data,
 				  .to_us = HWTS_NEVER,
-				  .last.due_us = INT64_MIN };
+				  .last = about->after };
 	bool goes_on = true;
 	size_t count = 0;
 	int rc = 0;

@@ -23,6 +23,18 @@ static int check_many(const hwt_store_which *which, unsigned may)
 	return 0;
 }
 
+/* The place after which a list begins. */
+static int check_after(const hwt_store_which *which, unsigned may, struct hwts_place *after)
+{
+	*after = (struct hwts_place){ INT64_MIN, 0 };
+	if (which->after_us == 0 && which->after_id == 0)
+		return 0;
+	if (!which->all || !(may & HWTS_MAY_READ) || !(may & HWTS_MAY_BE_MANY))
+		return hwts_fail(EINVAL, "after_us and after_id are of a list: hwt_store_each_ex, with all");
+	*after = (struct hwts_place){ which->after_us, which->after_id };
+	return 0;
+}
+
 static int check_states(unsigned states, unsigned may)
 {
 	if (states & ~(HWTS_ALL_STATES | (may & HWTS_MAY_READ ? HWT_STORE_WITH_DATA : 0)))
@@ -47,14 +59,17 @@ static int check_names(const hwt_store_which *which)
 int hwts_about_of(const hwt_store_which *given, unsigned may, struct hwts_about *about)
 {
 	hwt_store_which is;
+	struct hwts_place after;
 	const hwt_store_which *which = &is;
-	int rc = given ? hwts_given("hwt_store_which", given, sizeof(is), &is, sizeof(is))
+	int rc = given ? hwts_given("hwt_store_which", given, offsetof(hwt_store_which, after_us), &is, sizeof(is))
 		       : hwts_fail(EINVAL, "which is NULL");
 
 	if (rc == 0)
 		rc = check_many(which, may);
 	if (rc == 0)
 		rc = check_states(which->states, may);
+	if (rc == 0)
+		rc = check_after(which, may, &after);
 	if (rc == 0)
 		rc = check_names(which);
 	if (rc != 0)
@@ -67,6 +82,7 @@ int hwts_about_of(const hwt_store_which *given, unsigned may, struct hwts_about 
 				      .kind = which->kind,
 				      .group = which->group,
 				      .key = which->key,
+				      .after = after,
 				      .states = which->states & HWTS_ALL_STATES };
 	if (about->states == 0)
 		about->states = may & HWTS_MOVES ? 1u << HWT_STORE_PENDING : HWTS_ALL_STATES;

@@ -11,6 +11,7 @@ struct hwts_about {
 	bool all, any_group, with_data;
 	const char *kind, *group, *key;
 	unsigned states;
+	struct hwts_place after; /* of many that are read: those behind this place */
 	struct hwts_kind_row row;
 };
 enum { HWTS_MAY_BE_MANY = 1, HWTS_MAY_READ = 2, HWTS_MOVES = 4 };
