@@ -9,7 +9,7 @@ STORE_ARCHIVES := $(BUILD)/libhwt-store.a $(BUILD)/libhwt.a
 
 .PHONY: check-cron demo-store bench-store bench-store-rivals bench-store-scale install-store uninstall-store
 
-STORE_CHECKS := $(if $(STORE),store/test/sql_files.sh store/test/store_examples.sh store/test/hwt_jobs.sh store/test/serve.sh store/test/python.sh)
+STORE_CHECKS := $(if $(STORE),store/test/sql_files.sh store/test/store_examples.sh store/test/hwt_jobs.sh store/test/serve.sh store/test/serve_page.sh store/test/python.sh)
 check: $(STORE_EXAMPLES) $(STORE_EXAMPLES_MORE)
 check-store: $(STORE_EXAMPLES) $(STORE_EXAMPLES_MORE) $(if $(STORE),$(BUILD)/hwt-jobs) $(if $(STORE),$(BUILD)/bench/store_bench)
 

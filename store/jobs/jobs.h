@@ -5,6 +5,7 @@
  *     main     commands, options, help
  *     look     list, show, stats
  *     change   put, cancel, move, retry, remove
+ *     backlog  what is due of a kind
  *     rules    pause, resume, limit
  *     groups   groups with rules of their own
  *     top      a page that draws itself again
@@ -81,6 +82,22 @@ int vacuum(struct jobs *jobs);
 int serve(struct jobs *jobs);
 int find_kind(struct jobs *jobs, const char *name); /* DONE; or says why not, with the nearest name */
 const char *state_name(hwt_store_state state);
+void json_info(FILE *out, const hwt_store_info *info, bool with_data);
+
+/* Names of kinds, in their order. */
+struct names {
+	char (*names)[64];
+	size_t n;
+	int rc;
+};
+int read_names(hwt_store *store, struct names *names); /* names.names is to be freed, also on failure */
+
+/* In backlog.c. */
+struct backlog {
+	uint64_t due, running;
+	bool more; /* there are more than these */
+};
+int read_backlog(hwt_store *store, const char *kind, int64_t now_us, struct backlog *backlog);
 
 /* In groups.c. */
 void write_limits(const hwt_store_limits *limits, char *text, size_t size);

@@ -45,7 +45,7 @@ static void json_time(FILE *out, bool *first, const char *name, int64_t us)
 	json_string(out, first, name, us ? text : "");
 }
 
-static void json_info(FILE *out, const hwt_store_info *info, bool with_data)
+void json_info(FILE *out, const hwt_store_info *info, bool with_data)
 {
 	bool first = true;
 
@@ -169,12 +169,6 @@ static int list_kind(struct listing *listing, const char *kind)
 	return rc == ENOENT ? 0 : rc;
 }
 
-struct names {
-	char (*names)[64];
-	size_t n;
-	int rc;
-};
-
 static bool add_name(void *ctx, const hwt_store_kind_info *info)
 {
 	struct names *names = ctx;
@@ -187,6 +181,13 @@ static bool add_name(void *ctx, const hwt_store_kind_info *info)
 	names->names = more;
 	memcpy(more[names->n++], info->kind, 64);
 	return true;
+}
+
+int read_names(hwt_store *store, struct names *names)
+{
+	int rc = hwt_store_each_kind(store, add_name, names);
+
+	return rc ? rc : names->rc;
 }
 
 int list(struct jobs *jobs)
@@ -210,8 +211,7 @@ int list(struct jobs *jobs)
 	if (jobs->n == 1)
 		rc = list_kind(&listing, jobs->words[0]);
 	else
-		rc = hwt_store_each_kind(jobs->store, add_name, &names);
-	rc = rc ? rc : names.rc;
+		rc = read_names(jobs->store, &names);
 	for (size_t i = 0; i < names.n && rc == 0 && !listing.more; i++)
 		rc = list_kind(&listing, names.names[i]);
 	free(names.names);
@@ -328,6 +328,19 @@ static int count_kind(struct listing *listing, const hwt_store_kind_info *info, 
 	return rc == ENOENT ? 0 : rc;
 }
 
+/* Of rows that are due first: "due_more" says that there are more than these. */
+static void json_backlog(const struct jobs *jobs, bool *first, const hwt_store_kind_info *info, int64_t now_us)
+{
+	struct backlog backlog;
+
+	if (read_backlog(jobs->store, info->kind, now_us, &backlog) != 0)
+		return;
+	json_number(jobs->out, first, "due", (int64_t)backlog.due);
+	json_member(jobs->out, first, "due_more");
+	fputs(backlog.more ? "true" : "false", jobs->out);
+	json_number(jobs->out, first, "running", (int64_t)backlog.running);
+}
+
 static void json_kind(const struct jobs *jobs, const hwt_store_kind_info *info, int64_t now_us,
 		      const struct counts *counts)
 {
@@ -343,6 +356,7 @@ static void json_kind(const struct jobs *jobs, const hwt_store_kind_info *info, 
 	fputs(info->paused ? "true" : "false", out);
 	json_number(out, &first, "processes", info->processes);
 	json_number(out, &first, "failed", (int64_t)info->failed);
+	json_backlog(jobs, &first, info, now_us);
 	json_time(out, &first, "oldest_due", info->oldest_due_us);
 	json_number(out, &first, "overdue_us",
 		    info->oldest_due_us && info->oldest_due_us < now_us ? now_us - info->oldest_due_us : 0);

@@ -192,12 +192,18 @@ static int run_server(struct jobs *jobs, struct server *server)
 	    server, MHD_OPTION_THREAD_STACK_SIZE, (size_t)1 << 20, MHD_OPTION_END);
 	if (!server->daemon)
 		return complain(jobs, "libmicrohttpd: %s", strerror(errno));
-	say_where(jobs, server);
-	loop(server);
+	server->history = history_begin(server);
+	if (server->history) {
+		say_where(jobs, server);
+		loop(server);
+	}
 	(void)close(server->listener);
 	if (jobs->unix_path)
 		(void)unlink(jobs->unix_path);
 	MHD_stop_daemon(server->daemon);
+	if (!server->history)
+		return complain(jobs, "no memory, or no thread");
+	history_end(server->history);
 	return DONE;
 }
 

@@ -7,6 +7,8 @@
  *     serve_token   the token, sessions, who may ask
  *     serve_http    routes, and the checks before each of them
  *     serve_api     what the routes under /api/ answer
+ *     serve_list    a page of a list
+ *     serve_history the last ten minutes of each kind
  *     serve_json    reads a JSON object
  *
  * Threads: the main thread accepts, so that the 65th connection gets 503 at once, and closes what takes too long.
@@ -18,6 +20,7 @@
 #define SERVE_H
 
 #include "jobs.h"
+#include "select.h"
 
 #include <microhttpd.h>
 #include <pthread.h>
@@ -51,6 +54,7 @@ struct server {
 	char url[256]; /* without the token; "" of a socket in the file system */
 	char cookie[64];
 	char token[1025];
+	struct history *history;
 	sem_t calls;
 	pthread_mutex_t lock; /* of what is below */
 	struct slot slots[CONNECTIONS];
@@ -106,6 +110,20 @@ bool wait_readable(int fd, int ms);
 /* In serve_api.c. */
 struct answer answer_command(struct request *request, const char *command); /* of a GET, or of a body */
 struct answer answer_metrics(struct request *request, const char *name);
+bool begin_call(struct server *server); /* false: the database answers nobody */
+void end_call(struct server *server);
+
+/* In serve_list.c: rows of jobs->words[0], or of all kinds. */
+struct part {
+	const char *prefix, *after; /* of keys; the cursor; NULL: none */
+	bool no_data;
+};
+int list_part(struct jobs *jobs, const struct part *part);
+
+/* In serve_history.c. */
+struct history *history_begin(struct server *server); /* NULL: no memory or no thread */
+void history_end(struct history *history);
+struct answer answer_history(struct request *request, const char *name);
 
 /* In serve_json.c: calls member for each member of an object.  Changes the text.  False: it is no object of plain
  * values, or member said so. */

@@ -14,16 +14,36 @@
 struct call {
 	struct jobs jobs;
 	char *words[1]; /* an id, or a kind */
+	bool lists;
+	struct part part; /* of a list */
 	char *out, *err;
 	size_t out_len, err_len;
 	int rc;
 };
+
+/* What a list over HTTP has beside the options of the tool.  False: it is none of these. */
+static bool give_part(struct call *call, const char *name, const char *value)
+{
+	if (strcmp(name, "key") == 0)
+		call->part.prefix = value;
+	else if (strcmp(name, "after") == 0)
+		call->part.after = value;
+	else if (strcmp(name, "data") == 0 && strcmp(value, "no") == 0)
+		call->part.no_data = true;
+	else
+		return false;
+	return true;
+}
 
 /* A parameter or member: a word, or an option of the command. */
 static bool give(struct call *call, const char *name, const char *value)
 {
 	struct jobs *jobs = &call->jobs;
 
+	if (call->lists && give_part(call, name, value))
+		return true;
+	if (call->lists && strcmp(name, "limit") == 0)
+		name = "number";
 	if (strcmp(name, "id") != 0 && strcmp(name, "kind") != 0) {
 		call->rc = give_option(jobs, name, value);
 		return call->rc == DONE;
@@ -55,7 +75,7 @@ static bool read_body(struct call *call, struct request *request)
 }
 
 /* Answers that are under way share the store's connections. */
-static bool begin_call(struct server *server)
+bool begin_call(struct server *server)
 {
 	struct timespec until;
 
@@ -65,6 +85,11 @@ static bool begin_call(struct server *server)
 		if (errno != EINTR)
 			return false;
 	return true;
+}
+
+void end_call(struct server *server)
+{
+	(void)sem_post(&server->calls);
 }
 
 static unsigned status_of(const struct call *call)
@@ -83,7 +108,7 @@ static unsigned status_of(const struct call *call)
 }
 
 /* Of several failures the first. */
-static struct answer end_call(struct call *call, const char *type)
+static struct answer answer_of(struct call *call, const char *type)
 {
 	struct answer answer = { .status = status_of(call), .type = type };
 	bool whole = fclose(call->jobs.out) == 0, told = fclose(call->jobs.err) == 0;
@@ -126,6 +151,7 @@ static bool prepare(struct call *call, struct request *request, const char *comm
 		return false;
 	}
 	call->rc = find_command(&call->jobs, command);
+	call->lists = strcmp(command, "list") == 0;
 	return true;
 }
 
@@ -136,8 +162,8 @@ static void run_call(struct call *call, struct server *server)
 		call->rc = NO_DATABASE;
 		return;
 	}
-	call->rc = run_command(&call->jobs);
-	(void)sem_post(&server->calls);
+	call->rc = call->lists ? list_part(&call->jobs, &call->part) : run_command(&call->jobs);
+	end_call(server);
 }
 
 struct answer answer_command(struct request *request, const char *command)
@@ -155,7 +181,7 @@ struct answer answer_command(struct request *request, const char *command)
 		call.rc = check_group(&call.jobs);
 	if (call.rc == DONE)
 		run_call(&call, request->server);
-	return end_call(&call, NULL);
+	return answer_of(&call, NULL);
 }
 
 struct answer answer_metrics(struct request *request, const char *name)
@@ -167,5 +193,5 @@ struct answer answer_metrics(struct request *request, const char *name)
 		return say_error(MHD_HTTP_SERVICE_UNAVAILABLE, "no memory");
 	call.jobs.prometheus = true;
 	run_call(&call, request->server);
-	return end_call(&call, "text/plain; version=0.0.4; charset=utf-8");
+	return answer_of(&call, "text/plain; version=0.0.4; charset=utf-8");
 }

@@ -43,6 +43,7 @@ static const struct route routes[] = {
 	{ "/api/groups", false, TO_LOOK, answer_command },
 	{ "/api/list", false, TO_LOOK, answer_command },
 	{ "/api/show", false, TO_LOOK, answer_command },
+	{ "/api/history", false, TO_LOOK, answer_history },
 	{ "/api/cancel", true, TO_CHANGE, answer_command },
 	{ "/api/retry", true, TO_CHANGE, answer_command },
 	{ "/api/move", true, TO_CHANGE, answer_command },
@@ -84,20 +85,29 @@ struct answer say_error(unsigned status, const char *text)
 static struct answer answer_file(struct request *request, const char *name)
 {
 	static const struct {
-		const char *name, *type, *text;
-		size_t len;
+		const char *name, *type;
+		const char *const *lines;
 	} files[] = {
-		{ "", "text/html; charset=utf-8", page_html, sizeof(page_html) - 1 },
-		{ "page.css", "text/css; charset=utf-8", page_css, sizeof(page_css) - 1 },
-		{ "page.js", "text/javascript; charset=utf-8", page_js, sizeof(page_js) - 1 },
+		{ "", "text/html; charset=utf-8", page_html },
+		{ "page.css", "text/css; charset=utf-8", page_css },
+		{ "page.js", "text/javascript; charset=utf-8", page_js },
 	};
+	struct answer answer = { .status = MHD_HTTP_OK };
+	FILE *out = open_memstream(&answer.text, &answer.len);
 	size_t i = 0;
 
 	(void)request;
+	if (!out)
+		return say_error(MHD_HTTP_SERVICE_UNAVAILABLE, "no memory");
 	while (strcmp(files[i].name, name) != 0)
 		i++;
-	return (
-	    struct answer){ .status = MHD_HTTP_OK, .type = files[i].type, .fixed = files[i].text, .len = files[i].len };
+	answer.type = files[i].type;
+	for (const char *const *line = files[i].lines; *line; line++)
+		fputs(*line, out);
+	if (fclose(out) == 0)
+		return answer;
+	free(answer.text);
+	return say_error(MHD_HTTP_SERVICE_UNAVAILABLE, "no memory");
 }
 
 static struct answer answer_health(struct request *request, const char *name)

@@ -20,10 +20,10 @@ import threading
 import time
 from urllib.parse import quote, urlencode
 
-PATIENCE_S = 600  # only a hang lasts so long
+PATIENCE_S = int(os.environ.get("HWT_PATIENCE_S", "600"))  # only a hang lasts so long
 TOOL = os.environ["BUILD"] + "/hwt-jobs"
 EVIL = "e\x1b[2J\u202e\u2028\u2066<img src=x onerror=alert(1)>&\"'\\</script>"
-DATA_PATHS = ["/metrics", "/api/about", "/api/kinds", "/api/groups?kind=mail", "/api/list?kind=mail", "/api/show?id=1"]
+DATA_PATHS = ["/metrics", "/api/about", "/api/kinds", "/api/groups?kind=mail", "/api/list?kind=mail", "/api/history", "/api/show?id=1"]
 CHANGES = ["cancel", "retry", "move", "pause", "resume", "limit"]
 
 
@@ -365,6 +365,57 @@ def the_json_of_the_tool(store):
     return problems
 
 
+def pages_of_a_list(store):
+    """Each row once, with every filter, whatever the size of a page."""
+    server = store.serve()
+    for i in range(23):
+        store.put("row", "data", "--key", f"{'ab'[i % 2]}{i}", "--group", f"g{i % 3}", "--at", f"{2 if i < 12 else 3}h")
+    store.put("tail", "--at", "2h")
+    told = store.tool("list")
+    problems = []
+
+    def pages(limit, **filters):
+        rows, after, n = [], "", 0
+        while after is not None and n < 100:
+            part = server.get("/api/list?" + urlencode({**filters, "limit": limit, "after": after})).json
+            problems.extend(lines((len(part["list"]) <= limit, f"{filters}: {len(part['list'])} rows, not {limit}"),
+                                  (part["next"] is None or part["list"] or "key" in filters, f"{filters}: nothing, and more")))
+            rows += part["list"]
+            after = part["next"]
+            n += 1
+        return rows
+
+    for limit in [1, 2, 7, 100, 500]:
+        for filters, wanted in [({}, told), ({"kind": "row"}, [row for row in told if row["kind"] == "row"]),
+                                ({"kind": "row", "group": "g1"}, [row for row in told if row["group"] == "g1"]),
+                                ({"kind": "row", "key": "a"}, [row for row in told if (row["key"] or "").startswith("a")]),
+                                ({"kind": "row", "key": "b", "group": "g0"},
+                                 [row for row in told if row["group"] == "g0" and row["key"].startswith("b")]),
+                                ({"state": "pending"}, told), ({"state": "failed"}, []), ({"kind": "row", "no-group": "true"}, [])]:
+            got = pages(limit, **filters)
+            problems += lines((got == wanted, f"{filters} by {limit}: {[row['key'] for row in got]}"))
+    without = server.get("/api/list?kind=row&data=no&group=").json["list"]
+    problems += lines((len(without) == 23 and all("data" not in row and row["len"] == 4 for row in without), "data=no"),
+                      (len(server.get("/api/list?limit=5000").json["list"]) == len(told), "more than 500"))
+    problems += statuses(400, [(after, server.get("/api/list?kind=row&after=" + after)) for after in
+                               ["x", "1", "1.", "1.x", "-1.1", "1.1.row", "1.0", "9" * 30 + ".1"]] +
+                         [(limit, server.get("/api/list?kind=row&limit=" + limit)) for limit in ["0", "-1", "x"]])
+    return problems
+
+
+def the_last_ten_minutes(store):
+    server = store.serve()
+    store.put("late", "--at", "now")
+    until = time.monotonic() + PATIENCE_S
+    points = []
+    while not any(points) and time.monotonic() < until:
+        kinds = server.get("/api/history").json["kinds"]
+        points = [point for point in kinds.get("late", {"overdue_us": []})["overdue_us"] if point]
+    return lines((points, "nobody saw that a kind is late"), (len(kinds["mail"]["due"]) == 120, "not ten minutes"),
+                 (kinds["mail"]["due"][-1] == 0 and kinds["mail"]["due"][0] is None, f"{kinds['mail']}"),
+                 (kinds["late"]["due"][-1] == 1, f"{kinds['late']}"))
+
+
 def hostile_names(store):
     server = store.serve("--changes")
     evil = EVIL[:60]
@@ -535,7 +586,7 @@ def ends_by_a_signal(store):
 
 TESTS = [hosts_of_this_machine_alone, data_needs_the_token, a_guess_waits_a_second, a_guess_holds_up_nobody,
          a_session_of_its_own, headers_of_each_answer, paths_and_methods, big_bodies, sixty_four_connections, slow_requests,
-         the_json_of_the_tool, hostile_names, each_change, changes_that_are_no_use, token_files, sockets_in_the_file_system,
+         the_json_of_the_tool, pages_of_a_list, the_last_ten_minutes, hostile_names, each_change, changes_that_are_no_use, token_files, sockets_in_the_file_system,
          behind_a_proxy, ends_by_a_signal]
 
 
@@ -553,13 +604,13 @@ def run(test, url, n):
         store.close()
 
 
-def main():
+def main(tests):
     url, words = sys.argv[1] if len(sys.argv) > 1 else "", sys.argv[2:]
     n = failed = 0
     for engine, at in [("sqlite", ""), ("postgresql", url)]:
         if engine == "postgresql" and not at:
             continue
-        for test in TESTS:
+        for test in tests:
             if words and not any(word in test.__name__ for word in words):
                 continue
             n += 1
@@ -573,4 +624,4 @@ def main():
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(main(TESTS))

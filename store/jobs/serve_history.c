@@ -1,0 +1,196 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The last ten minutes of each kind: how late it was, how much was due, how much had failed.  A thread looks each five
+ * seconds, whether or not somebody watches, so that who comes at night sees since when a kind stands still.
+ */
+#include "serve.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define EVERY_S 5
+#define POINTS (600 / EVERY_S)
+#define KINDS 500
+
+struct point {
+	int64_t overdue_us;
+	uint64_t due, failed;
+	bool known;
+};
+
+struct track {
+	char kind[64];
+	struct point points[POINTS];
+};
+
+struct history {
+	pthread_t thread;
+	pthread_mutex_t lock;
+	pthread_cond_t ends;
+	bool over;
+	struct server *server;
+	size_t at, n; /* the place of the next point; kinds */
+	struct track *tracks;
+};
+
+/* With the lock.  NULL: there are too many kinds, or there is no memory. */
+static struct track *track_of(struct history *history, const char *kind)
+{
+	struct track *more;
+
+	for (size_t i = 0; i < history->n; i++)
+		if (strcmp(history->tracks[i].kind, kind) == 0)
+			return &history->tracks[i];
+	more = history->n < KINDS ? realloc(history->tracks, (history->n + 1) * sizeof(*more)) : NULL;
+	if (!more)
+		return NULL;
+	history->tracks = more;
+	more += history->n++;
+	*more = (struct track){ .kind = "" };
+	(void)snprintf(more->kind, sizeof(more->kind), "%s", kind);
+	return more;
+}
+
+struct look {
+	struct history *history;
+	int64_t now_us;
+};
+
+static bool note_kind(void *ctx, const hwt_store_kind_info *info)
+{
+	struct look *look = ctx;
+	struct history *history = look->history;
+	struct backlog backlog = { .due = 0 };
+	bool late = info->oldest_due_us && info->oldest_due_us < look->now_us;
+	struct track *track;
+
+	if (late)
+		(void)read_backlog(history->server->jobs->store, info->kind, look->now_us, &backlog);
+	pthread_mutex_lock(&history->lock);
+	track = track_of(history, info->kind);
+	if (track)
+		track->points[history->at] = (struct point){ .overdue_us = late ? look->now_us - info->oldest_due_us
+										: 0,
+							     .due = backlog.due,
+							     .failed = info->failed,
+							     .known = true };
+	pthread_mutex_unlock(&history->lock);
+	return true;
+}
+
+/* A kind that the database did not tell of has a gap there. */
+static void look_once(struct history *history)
+{
+	struct look look = { history, wall_us() };
+
+	pthread_mutex_lock(&history->lock);
+	for (size_t i = 0; i < history->n; i++)
+		history->tracks[i].points[history->at].known = false;
+	pthread_mutex_unlock(&history->lock);
+	if (begin_call(history->server)) {
+		(void)hwt_store_each_kind(history->server->jobs->store, note_kind, &look);
+		end_call(history->server);
+	}
+	pthread_mutex_lock(&history->lock);
+	history->at = (history->at + 1) % POINTS;
+	pthread_mutex_unlock(&history->lock);
+}
+
+static void *run_history(void *arg)
+{
+	struct history *history = arg;
+	int64_t next_us = wall_us();
+	bool over = false;
+
+	while (!over) {
+		struct timespec until;
+
+		look_once(history);
+		next_us += EVERY_S * INT64_C(1000000);
+		if (next_us < wall_us())
+			next_us = wall_us() + EVERY_S * INT64_C(1000000);
+		until = (struct timespec){ .tv_sec = (time_t)(next_us / 1000000) };
+		pthread_mutex_lock(&history->lock);
+		if (!history->over)
+			(void)pthread_cond_timedwait(&history->ends, &history->lock, &until);
+		over = history->over;
+		pthread_mutex_unlock(&history->lock);
+	}
+	return NULL;
+}
+
+struct history *history_begin(struct server *server)
+{
+	struct history *history = calloc(1, sizeof(*history));
+
+	if (!history)
+		return NULL;
+	history->server = server;
+	pthread_mutex_init(&history->lock, NULL);
+	pthread_cond_init(&history->ends, NULL);
+	if (pthread_create(&history->thread, NULL, run_history, history) == 0)
+		return history;
+	free(history);
+	return NULL;
+}
+
+void history_end(struct history *history)
+{
+	pthread_mutex_lock(&history->lock);
+	history->over = true;
+	pthread_cond_signal(&history->ends);
+	pthread_mutex_unlock(&history->lock);
+	pthread_join(history->thread, NULL);
+	pthread_cond_destroy(&history->ends);
+	pthread_mutex_destroy(&history->lock);
+	free(history->tracks);
+	free(history);
+}
+
+static void write_points(FILE *out, const struct history *history, const struct track *track, int which)
+{
+	static const char *const names[] = { "overdue_us", "due", "failed" };
+
+	fprintf(out, "%s\"%s\": [", which ? ", " : "", names[which]);
+	for (size_t i = 0; i < POINTS; i++) {
+		const struct point *point = &track->points[(history->at + i) % POINTS];
+
+		fputs(i ? "," : "", out);
+		if (!point->known)
+			fputs("null", out);
+		else
+			fprintf(out, "%" PRId64,
+				which == 0   ? point->overdue_us
+				: which == 1 ? (int64_t)point->due
+					     : (int64_t)point->failed);
+	}
+	fputs("]", out);
+}
+
+struct answer answer_history(struct request *request, const char *name)
+{
+	struct history *history = request->server->history;
+	struct answer answer = { .status = MHD_HTTP_OK };
+	FILE *out = open_memstream(&answer.text, &answer.len);
+
+	(void)name;
+	if (!out)
+		return say_error(MHD_HTTP_SERVICE_UNAVAILABLE, "no memory");
+	fprintf(out, "{\"every_s\": %d, \"kinds\": {", EVERY_S);
+	pthread_mutex_lock(&history->lock);
+	for (size_t i = 0; i < history->n; i++) {
+		fputs(i ? ",\n" : "\n", out);
+		json_text(out, history->tracks[i].kind);
+		fputs(": {", out);
+		for (int which = 0; which < 3; which++)
+			write_points(out, history, &history->tracks[i], which);
+		fputs("}", out);
+	}
+	pthread_mutex_unlock(&history->lock);
+	fputs("}}\n", out);
+	if (fclose(out) == 0)
+		return answer;
+	free(answer.text);
+	return say_error(MHD_HTTP_SERVICE_UNAVAILABLE, "no memory");
+}
