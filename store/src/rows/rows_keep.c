@@ -4,7 +4,8 @@
  *
  * A row at rest whose time has not come has the new settings at once.  What is due, in back-off or running keeps those
  * with which it began until its end, which may be that of a retry: they wait in the columns next_..., with next_base_us
- * = -1 - base.  But what is due and has not started has the new data and priority, and its holder is told of that.  What has replaced a run waits there, too; its settings are changed there.
+ * = -1 - base.  But what is due and has not started has the new data and priority, and its holder is told of that.
+ * What has replaced a run waits in next_..., too; its settings are changed there.
  *
  * All of it is in the transaction of the put.  Most programs declare what is there already: so the row is locked, and
  * read once more, only if something differs.
