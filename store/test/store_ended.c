@@ -44,12 +44,15 @@ static void note_end(void *ctx, const hwt_store_ended *ended)
 /* A task that says when it runs, and answers when it may. */
 static atomic_uint started, released;
 static char letter;
+static bool breaks; /* the first run ends the transaction that it was given */
 
 static int run_it(const hwt_store_run *run, void *ctx)
 {
 	unsigned i = atomic_fetch_add(&started, 1);
 
 	(void)ctx;
+	if (breaks && i == 0)
+		CHECK(user_sql(run->connection, "rollback"));
 	while (atomic_load(&released) <= i)
 		sleep_ms(1);
 	return answer_by(run, letter, HWT_S(3600));
@@ -63,9 +66,10 @@ static void set_up_kind(hwt_store_kind kind)
 	atomic_store(&released, 0);
 	inside = NULL;
 	letter = '0';
+	breaks = false;
 	kind.name = "a";
 	kind.shards = 1;
-	kind.backoff_ns = HWT_S(3600);
+	kind.backoff_ns = kind.backoff_ns ? kind.backoff_ns : HWT_S(3600);
 	store = OPEN(.threads = 1, .ended = note_end, .ended_ctx = told);
 	CHECK_CALL(register_patiently(store, &kind), 0);
 }
@@ -143,6 +147,47 @@ TEST(each_answer_is_told_with_what_became_of_it)
 			CHECK_INT(atomic_load(&told_count), ==, 1);
 			end();
 		}
+}
+
+/* The task says that it is done, and its transaction cannot be committed. */
+TEST(a_run_that_was_rolled_back_has_failed)
+{
+	for (int series = 0; series < 2; series++) {
+		const struct told *is;
+		int64_t id;
+
+		set_up_kind(KIND(.task = run_it, .mode = HWT_STORE_TRANSACTION, .backoff_ns = HWT_MS(20)));
+		breaks = true;
+		atomic_store(&released, 99);
+		CHECK_CALL(hwt_store_start(store), 0);
+		id = PUT(0, .period_ns = series ? HWT_S(86400) : 0);
+		is = end_of(0, id, HWT_STORE_BECAME_AGAIN);
+		CHECK_INT(is->is.rc, ==, 0);
+		CHECK(is->error[0]);
+		CHECK_INT(is->is.due_us, >, 0);
+		CHECK_INT(end_of(1, id, HWT_STORE_BECAME_DONE)->attempt, ==, 2);
+		end();
+	}
+}
+
+/* By a call for many, which takes runs that are no series along. */
+TEST(a_single_timeout_that_is_cancelled_in_its_run_is_told)
+{
+	hwt_store_which all = { .size = sizeof(all), .kind = "a", .group = "g", .all = true };
+
+	for (unsigned mode = 0; mode < modes_beside_others(); mode++) {
+		uint64_t n = 0;
+		int64_t id;
+
+		set_up(mode, 0);
+		CHECK_CALL(hwt_store_start(store), 0);
+		id = PUT(0);
+		CHECK(wait_count(&started, 1));
+		CHECK_CALL(hwt_store_cancel_ex(store, &all, &n), 0);
+		atomic_store(&released, 1);
+		(void)end_of(0, id, HWT_STORE_BECAME_CANCELLED);
+		end();
+	}
 }
 
 TEST(what_is_cancelled_or_replaced_in_its_run_is_told_and_before_its_run_is_not)

@@ -77,12 +77,12 @@ update @_timeout
 select id from @_timeout where id = any(?1) for update skip locked
 
 --: END_DONE end (ids bigint[], epoch bigint)
--- A run is done: its row goes, unless it was replaced.
+-- A run is done: its row goes, unless it was replaced, or cancelled: END_LAST.
 --: sqlite
-delete from @_timeout where id = ?1 and state = 2 and epoch = ?2 and {NOT_REPLACED}
+delete from @_timeout where id = ?1 and state = 2 and epoch = ?2 and {UNMARKED}
 --: postgresql
 delete from @_timeout
-  where id = any(?1) and state = 2 and epoch = ?2 and {NOT_REPLACED}
+  where id = any(?1) and state = 2 and epoch = ?2 and {UNMARKED}
   returning id
 
 --: END_AGAIN end (id bigint, epoch bigint, time_us bigint, is_delay bool, limit_us bigint, base_us bigint, attempt

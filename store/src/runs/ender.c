@@ -92,6 +92,13 @@ static bool is_pointless(hwt_store *store)
 
 enum answer { TAKEN, REFUSED, POINTLESS };
 
+/* This process does not learn what becomes of them. */
+static void doubt(struct hwts_row *rows)
+{
+	for (struct hwts_row *row = rows; row; row = row->next)
+		row->unsure = true;
+}
+
 /* Offers ends until the database has them, or refuses them. */
 static enum answer offer(struct ender *ender, struct hwts_row *rows)
 {
@@ -108,12 +115,14 @@ static enum answer offer(struct ender *ender, struct hwts_row *rows)
 				hwts_works(store, &ender->failures);
 				return rc == 0 ? TAKEN : REFUSED;
 			}
-			for (struct hwts_row *row = rows; row && rc == ECONNRESET; row = row->next)
-				row->unsure = true;
+			if (rc == ECONNRESET)
+				doubt(rows);
 			hwts_warn(store, "end: %s", hwts_fail_text());
 		}
-		if (is_pointless(store))
+		if (is_pointless(store)) {
+			doubt(rows);
 			return POINTLESS;
+		}
 		hwts_lock(store);
 		hwts_ability_note(store, HWTS_END, false);
 		hwts_rest(store, &ender->failures);

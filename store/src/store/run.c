@@ -115,6 +115,7 @@ int64_t hwts_back_off_us(const struct hwts_kind *kind, unsigned attempt)
 static void come_back(struct hwts_row *row, int64_t delay_us, bool again, bool counts)
 {
 	row->how = HWTS_AFTER;
+	row->serves = false; /* also after an answer that could not be committed */
 	row->again = again;
 	row->when_us = delay_us;
 	row->limit_us = hwts_is_series(row) ? row->grid_due_us : HWTS_NEVER;

@@ -779,7 +779,7 @@ static const struct change {
 	[HWTS_SQL_BEGIN_UNDO] = { .fits = runs_on, .apply = undo_begin, .several = true },
 	[HWTS_SQL_INHERIT] = { .fits = is_left, .apply = inherit },
 	[HWTS_SQL_END_LOCK] = { .fits = is_any, .apply = emit_id, .several = true, .patience = SKIPS },
-	[HWTS_SQL_END_DONE] = { .fits = runs_alone, .apply = end_done, .several = true },
+	[HWTS_SQL_END_DONE] = { .fits = runs_on, .apply = end_done, .several = true },
 	[HWTS_SQL_END_AGAIN] = { .fits = runs_as_it_was, .apply = end_again },
 	[HWTS_SQL_END_FAIL] = { .fits = runs_on, .apply = end_fail },
 	[HWTS_SQL_END_LAST] = { .fits = runs_last, .apply = remove_one },
