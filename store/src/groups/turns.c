@@ -306,7 +306,8 @@ struct hwts_turn *hwts_turns_pop(struct hwts_turns *turns, int64_t now_ns, bool 
 	hwts_turns_remove(turns, turn);
 	hwts_turns_count(turn);
 	rules = hwts_turns_rules(turns, group);
-	turn->reserved = rules.every_ns > 0 && token_ns(turns, group, &rules, group->reserved, now_ns) <= now_ns;
+	turn->reserved = rules.every_ns > 0 && group->reserved < UINT16_MAX &&
+			 token_ns(turns, group, &rules, group->reserved, now_ns) <= now_ns;
 	group->reserved += turn->reserved;
 	if (stays && group->queue)
 		return turn;

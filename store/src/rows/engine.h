@@ -195,7 +195,8 @@ struct hwts_row {
 
 /* A row to begin, and what became of it. */
 struct hwts_want {
-	struct hwts_entry *entry; /* the beginner's */
+	struct hwts_entry *entry; /* the beginner's; with the lock, until the begin is over */
+	struct hwts_kind *kind;
 	int64_t id, epoch;
 	int32_t shard;
 	unsigned max_attempts; /* 0: any */

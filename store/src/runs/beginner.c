@@ -73,6 +73,7 @@ static void add(struct batch *batch, struct hwts_entry *entry)
 	entry->again_us = HWTS_NEVER;     /* the begin finds what has been heard of so far */
 	hwts_active(entry->store, shard); /* from here on, so that it is not given during the begin */
 	batch->wants[batch->count++] = (struct hwts_want){ .entry = entry,
+							   .kind = entry->kind,
 							   .id = entry->id,
 							   .epoch = shard->epoch,
 							   .shard = entry->shard,
@@ -278,7 +279,7 @@ static void inherit(hwt_store *store, struct batch *batch)
 
 	for (size_t i = 0; i < batch->count; i++) {
 		struct hwts_want *want = &batch->wants[i];
-		const struct hwts_kind *kind = want->entry->kind;
+		const struct hwts_kind *kind = want->kind;
 
 		if (want->failed || want->refused || want->lost || want->row || !want->dead)
 			continue;
@@ -298,7 +299,7 @@ static void inherit(hwt_store *store, struct batch *batch)
 		hwts_warn(store, "begin: %s", hwts_fail_text());
 }
 
-/* Without the lock. */
+/* Without the lock, behind all else: the program is called, and rows of the batch wait to be handed out. */
 static void tell_failed(hwt_store *store, const struct batch *batch)
 {
 	for (size_t i = 0; i < batch->count; i++) {
@@ -308,7 +309,7 @@ static void tell_failed(hwt_store *store, const struct batch *batch)
 			continue;
 		hwts_warn(store, "timeout %lld has failed for good after %u attempts: its process died each time",
 			  (long long)want->id, want->attempt);
-		hwts_tell_died(store, want->entry->kind, want->id);
+		hwts_tell_died(store, want->kind, want->id);
 	}
 }
 
@@ -327,7 +328,6 @@ static int begin(hwt_store *store, struct batch *batch, unsigned *failures)
 	int64_t first = 0;
 
 	inherit(store, batch);
-	tell_failed(store, batch);
 	if (store->engine->locks_rows)
 		hwts_unblock(store, batch->wants, batch->count, &batch->locked);
 	HWTS_POINT("begun");
@@ -350,6 +350,7 @@ static int begin(hwt_store *store, struct batch *batch, unsigned *failures)
 			not_begun(store, want);
 	}
 	hwts_unlock(store);
+	tell_failed(store, batch);
 	tell_refused(store, batch, first, refused);
 	return rc;
 }
