@@ -185,6 +185,11 @@ TEST(each_group_with_rules_of_its_own_is_listed_by_name)
 	seen = (struct seen){ .most = 1 };
 	CHECK_CALL(hwt_store_each_group(store, "a", see_group, &seen), 0);
 	CHECK_INT(seen.n, ==, 1);
+	(void)query("delete from %s_timeout", world.schema);
+	CHECK_CALL(hwt_store_remove_kind(store, "a"), 0);
+	CHECK_CALL(hwt_store_each_group(store, "a", see_group, &seen), ENOENT);
+	CHECK_CALL(hwt_store_each_group(other, "a", see_group, &seen), ENOENT);
+	CHECK_INT(seen.n, ==, 1);
 }
 
 STORE_MAIN(NULL)

@@ -59,6 +59,11 @@ static int change_on(hwt_store *store, struct hwts_conn *conn, struct hwts_rules
 	return rc;
 }
 
+static int no_kind(const char *kind)
+{
+	return hwts_fail(ENOENT, "there is no kind \"%s\"", kind);
+}
+
 static int change(hwt_store *store, const char *kind, struct hwts_rules_change *change)
 {
 	struct hwts_kind_row row;
@@ -70,7 +75,7 @@ static int change(hwt_store *store, const char *kind, struct hwts_rules_change *
 	if (rc != 0)
 		return rc;
 	rc = hwts_conns_put(store, conn, change_on(store, conn, change, &row));
-	return rc == ENOENT ? hwts_fail(rc, "there is no kind \"%s\"", kind) : rc;
+	return rc == ENOENT ? no_kind(kind) : rc;
 }
 
 int hwt_store_limit(hwt_store *store, const char *kind, const char *group, const hwt_store_limits *limits)
@@ -118,7 +123,9 @@ static int read_groups(hwt_store *store, const char *kind, hwt_store_group_info 
 		rc = hwts_kind_of(store, kind, NULL, &row);
 	if (rc == 0)
 		rc = hwts_conns_get(store, &conn);
-	return rc ? rc : hwts_conns_put(store, conn, hwts_rows_groups(conn, row.id, infos, count));
+	if (rc == 0)
+		rc = hwts_conns_put(store, conn, hwts_rows_groups(conn, row.id, infos, count));
+	return rc == ENOENT ? no_kind(kind) : rc;
 }
 
 int hwt_store_each_group(hwt_store *store, const char *kind, bool (*visit)(void *ctx, const hwt_store_group_info *info),

@@ -222,16 +222,19 @@ int hwts_rows_groups(struct hwts_conn *conn, int32_t kind, hwt_store_group_info 
 {
 	int64_t buckets[HWTS_BUCKETS];
 	struct groups groups = { .infos = NULL };
-	struct hwts_step step = HWTS_ASK(RULES_OWN, add_group, &groups, HWTS_BYTES(buckets, HWTS_BUCKETS),
-					 HWTS_NUMBER(kind));
+	bool is_there = false;
+	struct hwts_step steps[] = {
+		HWTS_ASK(RULES_THERE, hwts_note_row, &is_there, HWTS_NUMBER(kind)),
+		HWTS_ASK(RULES_OWN, add_group, &groups, HWTS_BYTES(buckets, HWTS_BUCKETS), HWTS_NUMBER(kind)),
+	};
 	int rc;
 
 	for (int64_t i = 0; i < HWTS_BUCKETS; i++)
 		buckets[i] = i;
-	rc = hwts_run(conn, &step, 1, HWTS_READS);
-	if (rc != 0) {
+	rc = hwts_run(conn, steps, HWTS_COUNT(steps), HWTS_READS);
+	if (rc != 0 || !is_there) {
 		free(groups.infos);
-		return rc;
+		return rc ? rc : ENOENT;
 	}
 	if (groups.count > 0)
 		qsort(groups.infos, groups.count, sizeof(*groups.infos), by_name);
