@@ -22,7 +22,7 @@ void write_limits(const hwt_store_limits *limits, char *text, size_t size)
 }
 
 /* "paused, 3 running"; what has no limits though its kind may have some: "no limits". */
-static void write_rules(const hwt_store_group_info *info, char *text, size_t size)
+void write_rules(const hwt_store_group_info *info, char *text, size_t size)
 {
 	char limits[96];
 
@@ -157,7 +157,7 @@ void json_rules(const struct jobs *jobs, bool *first, const char *kind)
 	fprintf(jobs->out, "%" PRIu64, sums.limited);
 }
 
-/* For show and top: the rules of one group, "" if it has none of its own. */
+/* For show: the rules of one group, "" if it has none of its own. */
 struct one {
 	const char *group;
 	char *text;

@@ -103,6 +103,7 @@ int read_backlog(hwt_store *store, const char *kind, int64_t now_us, struct back
 void write_limits(const hwt_store_limits *limits, char *text, size_t size);
 void print_rules(const struct jobs *jobs, const char *kind); /* a line, if groups of the kind have rules */
 void json_rules(const struct jobs *jobs, bool *first, const char *kind);
+void write_rules(const hwt_store_group_info *info, char *text, size_t size);
 void rules_of(const struct jobs *jobs, const char *kind, const char *group, char *text, size_t size);
 
 /* In when.c. */

@@ -24,7 +24,7 @@
 #define INTERVAL_S 2
 
 struct place {
-	char name[256], kind[64];
+	char name[256], kind[64], rules[128]; /* rules: of a group, if it has any of its own */
 	uint64_t overdue, waiting, running;
 	int64_t oldest_us;
 };
@@ -121,28 +121,60 @@ static void json_places(const char *name, const struct place *places, size_t n, 
 	fputs("]", stdout);
 }
 
-static void print_places(const struct page *page, const char *title, const struct place *places, size_t n, int rows)
+struct places {
+	struct place *of;
+	size_t n;
+};
+
+static bool note_rules(void *ctx, const hwt_store_group_info *info)
+{
+	const struct places *places = ctx;
+
+	for (size_t i = 0; i < places->n; i++)
+		if (strcmp(places->of[i].name, info->group) == 0 && strcmp(places->of[i].kind, info->kind) == 0)
+			write_rules(info, places->of[i].rules, sizeof(places->of[i].rules));
+	return true;
+}
+
+/* Each kind is read once, however many of its groups have a line. */
+static void read_rules(const struct jobs *jobs, struct place *of, size_t n)
+{
+	struct places places = { of, n };
+
+	for (size_t i = 0; i < n; i++) {
+		bool first = of[i].kind[0] != '\0';
+
+		for (size_t before = 0; before < i && first; before++)
+			first = strcmp(of[before].kind, of[i].kind) != 0;
+		if (first)
+			(void)hwt_store_each_group(jobs->store, of[i].kind, note_rules, &places);
+	}
+}
+
+static void print_places(const struct page *page, const char *title, struct place *places, size_t n, int rows)
 {
 	const struct jobs *jobs = page->jobs;
 	char oldest[48];
 
 	if (n == 0 || rows < 3)
 		return;
+	if (n > (size_t)rows - 2)
+		n = (size_t)rows - 2;
+	read_rules(jobs, places, n);
 	printf("\n%s%-40s %8s %8s %8s  %-14s%s\n", paint(jobs, BOLD), title, "RUNNING", "OVERDUE", "NEXT", "OLDEST DUE",
 	       paint(jobs, PLAIN));
-	for (size_t i = 0; i < n && (int)i < rows - 2; i++) {
-		char name[330], rules[128];
+	for (size_t i = 0; i < n; i++) {
+		char name[330];
 
 		(void)snprintf(name, sizeof(name), "%s%s%s", places[i].kind, *places[i].kind ? "  " : "",
 			       places[i].name[0] ? places[i].name : "no group");
 		write_distance(places[i].oldest_us == INT64_MAX ? 0 : places[i].oldest_us, page->now_us, oldest,
 			       sizeof(oldest));
 		print_cut(name, 40);
-		rules_of(jobs, places[i].kind, *places[i].kind ? places[i].name : "", rules, sizeof(rules));
 		printf(" %s%8" PRIu64 "%s %s%8" PRIu64 "%s %8" PRIu64 "  %-14s %s\n",
 		       paint(jobs, places[i].running ? GREEN : PLAIN), places[i].running, paint(jobs, PLAIN),
 		       paint(jobs, places[i].overdue ? YELLOW : PLAIN), places[i].overdue, paint(jobs, PLAIN),
-		       places[i].waiting, oldest, rules);
+		       places[i].waiting, oldest, places[i].rules);
 	}
 }
 
