@@ -128,14 +128,16 @@ class Calls:
 	def on_end(self, listener: Callable[[Ended], Any]) -> None:
 		"""The first listener makes the next call open the database again: the listeners are a setting of an open."""
 		with self._lock:
-			self.check_open()
-			if self.started:
-				raise RuntimeError("on_end goes before run()")
+			while True:
+				self.check_open()
+				if self.started:
+					raise RuntimeError("on_end goes before run()")
+				if self._listeners or self._calls == 0:
+					break
+				self._nobody.wait()  # without the lock: run() may be called meanwhile
 			self._listeners.append(listener)
 			if len(self._listeners) > 1:
 				return
-			while self._calls > 0:
-				self._nobody.wait()
 			handle, self._handle = self._handle, NULL
 			self._registered = {}
 		if handle != NULL:

@@ -58,12 +58,15 @@ def run_due(store: ThreadStore, within: float = 60) -> int:
 	until = time.monotonic() + within
 	worker.start()
 	try:
-		while any(
-			_is_due(info, datetime.now(timezone.utc))
-			for kind in list(store._calls.names())
-			for info in store.each(kind, states=_WAITS, with_data=False)
-		):
-			if not worker.is_alive():
+		while True:
+			alive = worker.is_alive()  # before the look: what it has run last is seen
+			if not any(
+				_is_due(info, datetime.now(timezone.utc))
+				for kind in list(store._calls.names())
+				for info in store.each(kind, states=_WAITS, with_data=False)
+			):
+				break
+			if not alive:
 				errors.append(RuntimeError(_STOPPED))  # behind what run() has raised
 				break
 			if time.monotonic() > until:
@@ -88,13 +91,13 @@ async def run_due_async(store: Store, within: float = 60) -> int:
 	until = time.monotonic() + within
 	try:
 		while True:
-			found = False
+			found, done = False, worker.done()  # before the look: what it has run last is seen
 			for kind in store._calls.names():
 				async for info in store.each(kind, states=_WAITS, with_data=False):
 					found = found or _is_due(info, datetime.now(timezone.utc))
 			if not found:
 				break
-			if worker.done():
+			if done:
 				await worker
 				raise RuntimeError(_STOPPED)
 			if time.monotonic() > until:
