@@ -1,10 +1,14 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* How much of a kind is due and has not started, and how much runs: of the rows that are due first. */
+/*
+ * How much of a kind is due and has not started, and how much runs: of the rows that are due first.  And why what is
+ * due waits, as the processes of the kind say.
+ */
 #include "jobs.h"
 
 #include <errno.h>
+#include <inttypes.h>
 
-#define LOOKS 300 /* rows of a kind */
+#define LOOKS 200 /* rows of a kind */
 
 struct looking {
 	struct backlog *backlog;
@@ -39,4 +43,58 @@ int read_backlog(hwt_store *store, const char *kind, int64_t now_us, struct back
 	which.states = PENDING | RUNNING;
 	rc = hwt_store_each_ex(store, &which, look_at, &looking);
 	return rc == ENOENT ? 0 : rc;
+}
+
+/*
+ * Reasons
+ */
+
+static const struct {
+	const char *word, *says;
+} reasons[HWT_STORE_WAITS] = {
+	[HWT_STORE_STARTS] = { "starts", "is about to start" },
+	[HWT_STORE_WAITS_THREAD] = { "thread", "all threads are busy" },
+	[HWT_STORE_WAITS_CAP] = { "cap", "as many of the group run as may" },
+	[HWT_STORE_WAITS_RATE] = { "rate", "the group's rate" },
+	[HWT_STORE_WAITS_TURN] = { "turn", "other groups go first" },
+	[HWT_STORE_WAITS_PAUSE] = { "pause", "paused" },
+	[HWT_STORE_WAITS_ELSEWHERE] = { "elsewhere", "runs of a dead process still count" },
+	[HWT_STORE_WAITS_RULES] = { "rules", "new rules are being read" },
+	[HWT_STORE_WAITS_READ] = { "read", "not read yet" },
+	[HWT_STORE_WAITS_ZONE] = { "zone", "the time zone cannot be read" },
+	[HWT_STORE_WAITS_ROW] = { "row", "rows are locked, damaged or refused" },
+	[HWT_STORE_WAITS_LEASE] = { "lease", "a process has lost its lease" },
+	[HWT_STORE_WAITS_DATABASE] = { "database", "a process has no connection that can write" },
+	[HWT_STORE_WAITS_NOBODY] = { "nobody", "no process runs it" },
+};
+
+void json_waiting(const struct jobs *jobs, bool *first, const hwt_store_kind_info *info)
+{
+	bool none = true;
+
+	json_member(jobs->out, first, "waiting");
+	fputc('{', jobs->out);
+	for (int i = 0; i < HWT_STORE_WAITS; i++)
+		if (info->waiting[i] > 0) {
+			json_member(jobs->out, &none, reasons[i].word);
+			fprintf(jobs->out, "{\"count\": %" PRIu64 ", \"oldest_ns\": %" PRId64 "}", info->waiting[i],
+				info->waiting_oldest_ns[i]);
+		}
+	fputc('}', jobs->out);
+	json_member(jobs->out, first, "waiting_age_ns");
+	fprintf(jobs->out, "%" PRId64, info->waiting_age_ns);
+}
+
+void print_waiting(const hwt_store_kind_info *info)
+{
+	char oldest[32];
+
+	for (int i = HWT_STORE_STARTS + 1; i < HWT_STORE_WAITS; i++)
+		if (info->waiting[i] > 0) {
+			write_duration(info->waiting_oldest_ns[i], oldest, sizeof(oldest));
+			fputs("  ", stdout);
+			print_cut(info->kind, 0);
+			printf(": %" PRIu64 " wait, the oldest for %s: %s\n", info->waiting[i], oldest,
+			       reasons[i].says);
+		}
 }

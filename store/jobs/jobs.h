@@ -5,7 +5,7 @@
  *     main     commands, options, help
  *     look     list, show, stats
  *     change   put, cancel, move, retry, remove
- *     backlog  what is due of a kind
+ *     backlog  what is due of a kind, and why it waits
  *     rules    pause, resume, limit
  *     groups   groups with rules of their own
  *     top      a page that draws itself again
@@ -98,6 +98,8 @@ struct backlog {
 	bool more; /* there are more than these */
 };
 int read_backlog(hwt_store *store, const char *kind, int64_t now_us, struct backlog *backlog);
+void json_waiting(const struct jobs *jobs, bool *first, const hwt_store_kind_info *info);
+void print_waiting(const hwt_store_kind_info *info); /* a line for each reason */
 
 /* In groups.c. */
 void write_limits(const hwt_store_limits *limits, char *text, size_t size);

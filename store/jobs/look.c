@@ -357,6 +357,7 @@ static void json_kind(const struct jobs *jobs, const hwt_store_kind_info *info, 
 	json_number(out, &first, "processes", info->processes);
 	json_number(out, &first, "failed", (int64_t)info->failed);
 	json_backlog(jobs, &first, info, now_us);
+	json_waiting(jobs, &first, info);
 	json_time(out, &first, "oldest_due", info->oldest_due_us);
 	json_number(out, &first, "overdue_us",
 		    info->oldest_due_us && info->oldest_due_us < now_us ? now_us - info->oldest_due_us : 0);
@@ -389,6 +390,7 @@ static void print_kind(const struct jobs *jobs, const hwt_store_kind_info *info,
 				 : "nobody",
 	       paint(jobs, PLAIN), paint(jobs, info->failed ? RED : PLAIN), failed, paint(jobs, PLAIN),
 	       paint(jobs, late ? RED : PLAIN), oldest, paint(jobs, PLAIN), limits);
+	print_waiting(info);
 	print_rules(jobs, info->kind);
 }
 

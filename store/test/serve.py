@@ -349,6 +349,7 @@ def the_json_of_the_tool(store):
     kinds, told = server.get("/api/kinds").json, store.tool("stats")
     for kind in kinds + told:
         kind.pop("overdue_us")
+        kind.pop("waiting_age_ns")
     problems = lines((kinds == told, f"kinds: {kinds}"),
                      (server.get("/api/groups?kind=mail").json == store.tool("groups", "mail"), "groups"),
                      (server.get(f"/api/show?id={one}").json == store.tool("show", str(one)), "show"),
@@ -401,6 +402,16 @@ def pages_of_a_list(store):
                                ["x", "1", "1.", "1.x", "-1.1", "1.1.row", "1.0", "9" * 30 + ".1"]] +
                          [(limit, server.get("/api/list?kind=row&limit=" + limit)) for limit in ["0", "-1", "x"]])
     return problems
+
+
+def what_is_due_and_why_it_waits(store):
+    server = store.serve()
+    for _ in range(3):
+        store.put("late", "--at", "now")
+    late, mail = server.get("/api/kinds").json
+    return lines((late["due"] == 3 and late["running"] == 0 and not late["due_more"], f"{late}"),
+                 (mail["due"] == 0 and mail["waiting"] == {}, f"{mail}"),
+                 (all(is_["count"] > 0 and is_["oldest_ns"] >= 0 for is_ in late["waiting"].values()), f"{late}"))
 
 
 def the_last_ten_minutes(store):
@@ -586,7 +597,7 @@ def ends_by_a_signal(store):
 
 TESTS = [hosts_of_this_machine_alone, data_needs_the_token, a_guess_waits_a_second, a_guess_holds_up_nobody,
          a_session_of_its_own, headers_of_each_answer, paths_and_methods, big_bodies, sixty_four_connections, slow_requests,
-         the_json_of_the_tool, pages_of_a_list, the_last_ten_minutes, hostile_names, each_change, changes_that_are_no_use, token_files, sockets_in_the_file_system,
+         the_json_of_the_tool, pages_of_a_list, what_is_due_and_why_it_waits, the_last_ten_minutes, hostile_names, each_change, changes_that_are_no_use, token_files, sockets_in_the_file_system,
          behind_a_proxy, ends_by_a_signal]
 
 

@@ -131,7 +131,7 @@ def a_hundred_thousand_rows(store):
     series = "with recursive n (n) as (select 1 union all select n + 1 from n where n < 100000)"
     sql(store, f"{series} insert into @_timeout (id, key, {columns}) select t.id + n.n, 'row ' || n.n, t.due_us + n.n * 1000, "
         f"{columns.partition(', ')[2]} from @_timeout t, n where t.key = 'k'" if store.url.startswith("sqlite:") else
-        f"insert into @_timeout (id, key, {columns}) select t.id + n, 'row ' || n, t.due_us + n * 1000, {columns.partition(', ')[2]} "
+        f"insert into @_timeout (id, key, {columns}) select t.id + n, convert_to('row ' || n, 'UTF8'), t.due_us + n * 1000, {columns.partition(', ')[2]} "
         "from @_timeout t, generate_series(1, 100000) n where t.key = 'k'")
     _, browser = look(store)
     visit(browser, "#/kind/many")

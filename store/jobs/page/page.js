@@ -136,16 +136,17 @@ function limitsText(limits) {
 }
 
 const REASONS = {
-	starts: "about to start", thread: "all threads are busy", cap: "limit of runs at once", rate: "limit of starts",
-	turn: "other groups have their turn", pause: "its group is paused", elsewhere: "runs of a dead process still count",
-	rules: "new rules are being read", read: "not read yet", zone: "no tz database", row: "rows locked or damaged",
-	lease: "a process has lost its lease", database: "the database does not answer", nobody: "no process runs it",
+	thread: "all threads are busy", cap: "as many of a group run as may", rate: "a group may not start more yet",
+	turn: "other groups go first", pause: "a group is paused", elsewhere: "runs of a dead process still count",
+	rules: "new rules are being read", read: "its process has not read it yet", zone: "its time zone cannot be read",
+	row: "rows are locked, damaged or refused", lease: "its process could not renew its lease",
+	database: "its process has no connection that can write", nobody: "no process runs it",
 };
 
 // Why the oldest of a kind waits, as its processes say.
 function reasonOf(kind) {
-	const waiting = Object.entries(kind.waiting || {}).filter(([word, is]) => word !== "starts" && (is.count || is) > 0);
-	waiting.sort((a, b) => (b[1].oldest_ns || 0) - (a[1].oldest_ns || 0));
+	const waiting = Object.entries(kind.waiting || {}).filter(([word]) => word !== "starts");
+	waiting.sort((a, b) => b[1].oldest_ns - a[1].oldest_ns);
 	return waiting.length ? REASONS[waiting[0][0]] || waiting[0][0] : "";
 }
 
@@ -157,8 +158,8 @@ function verdictOf(kind) {
 	if (due && kind.paused)
 		return [4, "paused", "stands still: it is paused"];
 	if (kind.overdue_us > LATE_US)
-		return [3, "late", kind.paused_groups ? "is late, and " + many(kind.paused_groups, "group") + " paused"
-			: "is late" + (why ? ": " + why : "")];
+		return [3, "late", "is late" + (why ? ": " + why
+			: kind.paused_groups ? ", and " + many(kind.paused_groups, "group") + " paused" : "")];
 	if (kind.failed > 0)
 		return [2, "failed", "has failed timeouts"];
 	if (kind.paused)
@@ -283,7 +284,7 @@ function verdicts(kinds) {
 			: "There are no kinds yet: nothing was put into this store."));
 	return h("ul.verdict", null, bad.slice(0, 8).map(([kind, how, name, words]) => h("li." + name, {"data-key": kind.kind},
 		h("b", null, h("a", {href: linkKind(kind.kind, how === 2 ? {state: "failed"} : {})}, shown(kind.kind))),
-		" " + words + ". ",
+		how === 2 ? ": " : " " + words + ". ",
 		kind.overdue_us > 0 && atLeast(kind.due || 1, kind.due_more) + " due, the oldest for " + duration(kind.overdue_us) + ". ",
 		kind.failed > 0 && h("a", {href: linkKind(kind.kind, {state: "failed"})}, failedOf(kind) + " failed"), kind.failed > 0 && ". ",
 		about.changes && kind.paused && act("Resume", "resume", {kind: kind.kind}))),
