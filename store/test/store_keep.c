@@ -517,8 +517,8 @@ static void move_by(int way, int64_t hours)
 						   NULL),
 			   0);
 	else if (way == 2)
-		(void)query("update %s_timeout set due_us = %lld, base_us = %lld", world.schema,
-			    (long long)(now_us() + HOURS(hours)), (long long)(now_us() + HOURS(hours)));
+		(void)query("update %s_timeout set due_us = x.us, base_us = x.us from (select %lld us) x", world.schema,
+			    (long long)(now_us() + HOURS(hours)));
 	else
 		(void)query("select %s_reschedule(%lld, '%lld hours')", world.schema, (long long)id, (long long)hours);
 }
@@ -689,6 +689,56 @@ TEST(keep_due_twice_in_one_call_is_the_last_one)
 	CHECK_INT(info().period_ns, ==, 2 * DAY);
 	end();
 }
+
+#ifdef HWT_STORE_POSTGRES
+/* A put in a thread of its own. */
+struct putter {
+	hwt_store_spec specs[2];
+	size_t n;
+	int64_t ids[2];
+	int rc;
+	pthread_t thread;
+};
+
+static void *put_them(void *arg)
+{
+	struct putter *putter = arg;
+
+	putter->rc = hwt_store_put_many(store, putter->specs, putter->n, putter->ids);
+	return NULL;
+}
+
+static void let_put(struct putter *putter)
+{
+	REQUIRE(pthread_create(&putter->thread, NULL, put_them, putter) == 0);
+	WAIT_FOR(query("select count(*) from pg_locks where not granted") != 0);
+}
+
+/* A transaction of a user changes the same rows in the same order. */
+TEST(what_a_put_keeps_it_locks_in_the_order_of_the_keys)
+{
+	struct putter putter = { .n = 2 };
+	USER *user = NULL;
+
+	NEEDS_POSTGRES();
+	set_up(0, 0);
+	begin_with(DECLARED("a", DAY, .period_ns = DAY));
+	putter.specs[0] = DECLARED("b", 0, .period_ns = 2 * DAY);
+	putter.specs[1] = SPEC("a", DAY, .key = "l", .data = "c", .len = 1, .flags = HWT_STORE_REPLACE);
+	user = connect_user();
+	CHECK(user_sql(user, "begin; select %s_put('a', 'd', key => 'k', if_exists => 'replace', every => '3 days', "
+		       "delay => '1 day')",
+		       world.schema));
+	let_put(&putter);
+	CHECK(user_sql(user, "select %s_put('a', 'e', key => 'l', delay => '1 day')", world.schema));
+	CHECK(user_sql(user, "commit"));
+	REQUIRE(pthread_join(putter.thread, NULL) == 0);
+	CHECK_INT(putter.rc, ==, 0);
+	CHECK_INT(putter.ids[0], ==, id);
+	CHECK_INT(info().period_ns, ==, 2 * DAY);
+	end();
+}
+#endif
 
 TEST(sql_keeps_what_is_due)
 {

@@ -185,8 +185,8 @@ struct hwts_refill {
 #define HWTS_REFILLS 16 /* in one exchange */
 int hwts_rows_refill(struct hwts_conn *conn, struct hwts_refill *refills, size_t n);
 
-/* In rows_keep.c: those that keep_due and found their key in use, in the transaction that is open. */
-int hwts_rows_keep(struct hwts_conn *conn, struct hwts_put *puts, size_t n);
+/* In rows_keep.c: if it keeps its due time and has found its key in use, in the transaction that is open. */
+int hwts_rows_keep(struct hwts_conn *conn, struct hwts_put *put);
 hwts_each hwts_accepted; /* ctx, a struct hwts_put: its row has been put or changed, and comes back */
 
 /* In rows_run.c, rows_inherit.c and rows_end.c. */

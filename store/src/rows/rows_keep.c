@@ -165,22 +165,17 @@ static bool is_settled(struct kept *kept)
 	return true;
 }
 
-int hwts_rows_keep(struct hwts_conn *conn, struct hwts_put *puts, size_t n)
+int hwts_rows_keep(struct hwts_conn *conn, struct hwts_put *put)
 {
+	struct kept kept = { .put = put };
 	int rc = 0;
 
-	for (size_t i = 0; i < n && rc == 0; i++) {
-		struct kept kept = { .put = &puts[i] };
-
-		if (!puts[i].keep_due || puts[i].rc == 0)
-			continue;
-		rc = read_kept(conn, &kept, false);
-		if (rc != 0 || is_settled(&kept))
-			continue;
-		HWTS_POINT("keeps");
-		rc = read_kept(conn, &kept, true);
-		if (rc == 0 && !is_settled(&kept))
-			rc = change(conn, &kept);
-	}
-	return rc;
+	if (!put->keep_due || put->rc == 0)
+		return 0;
+	rc = read_kept(conn, &kept, false);
+	if (rc != 0 || is_settled(&kept))
+		return rc;
+	HWTS_POINT("keeps");
+	rc = read_kept(conn, &kept, true);
+	return rc != 0 || is_settled(&kept) ? rc : change(conn, &kept);
 }

@@ -269,15 +269,12 @@ static bool any_keeps(const struct hwts_put *puts, size_t n)
 	return false;
 }
 
-/* Sends rows, and tells of them in the same exchange if that is asked for. */
-int hwts_rows_send(struct hwts_conn *conn, struct hwts_put *puts, size_t n, unsigned flags, bool tells)
+static int send(struct hwts_conn *conn, struct hwts_put *puts, size_t n, unsigned flags, bool tells)
 {
 	int64_t *ids = hwts_alloc(n * sizeof(*ids)), now_us;
 	struct batch batch;
-	bool keeps = any_keeps(puts, n), ends = keeps && !(flags & HWTS_OPEN);
 	int rc = open_batch(&batch, puts, n) && ids ? read_clock(conn, &now_us) : ENOMEM;
 
-	flags |= keeps ? HWTS_OPEN : 0;
 	if (rc == 0) {
 		write_batch(&batch, now_us);
 		if (tells && write_news(conn, &batch.steps[batch.step_count], ids, puts, n, false))
@@ -286,13 +283,38 @@ int hwts_rows_send(struct hwts_conn *conn, struct hwts_put *puts, size_t n, unsi
 	}
 	if (rc == 0)
 		rc = find_refused(conn, &batch, flags);
-	if (rc == 0 && keeps)
-		rc = hwts_rows_keep(conn, puts, n);
-	if (rc != 0 || ends)
-		rc = hwts_finish(conn, rc);
 	close_batch(&batch);
 	free(ids);
 	return rc;
+}
+
+/* Where the next one that keeps its due time ends; or all of them. */
+static size_t part_of(const struct hwts_put *puts, size_t n)
+{
+	size_t count = 1;
+
+	while (count < n && !puts[count - 1].keep_due)
+		count++;
+	return count;
+}
+
+/*
+ * Sends rows, and tells of them in the same exchange if that is asked for.  One that keeps its due time locks the row it
+ * changes, and does so in its place of the order: behind the rows before it, and before those after it.
+ */
+int hwts_rows_send(struct hwts_conn *conn, struct hwts_put *puts, size_t n, unsigned flags, bool tells)
+{
+	bool keeps = any_keeps(puts, n), ends = keeps && !(flags & HWTS_OPEN);
+	int rc = 0;
+
+	flags |= keeps ? HWTS_OPEN : 0;
+	for (size_t at = 0, count; at < n && rc == 0; at += count) {
+		count = keeps ? part_of(puts + at, n - at) : n;
+		rc = send(conn, puts + at, count, flags, tells && !keeps);
+		if (rc == 0 && keeps)
+			rc = hwts_rows_keep(conn, &puts[at + count - 1]);
+	}
+	return rc != 0 || ends ? hwts_finish(conn, rc) : 0;
 }
 
 /* SQLite: whether a process that holds one of the shards has to be told. */
