@@ -738,6 +738,42 @@ TEST(what_a_put_keeps_it_locks_in_the_order_of_the_keys)
 	CHECK_INT(info().period_ns, ==, 2 * DAY);
 	end();
 }
+
+/* Another series has the key by the time at which the row is locked, and begins. */
+static _Atomic(void *) replacer;
+
+static void put_another(const char *where)
+{
+	void *user = strcmp(where, "keeps") == 0 ? atomic_exchange(&replacer, NULL) : NULL;
+
+	if (!user)
+		return;
+	CHECK_INT(query("select (%s_cancel(%lld) = 'cancelled')::int", world.schema, (long long)id), ==, 1);
+	id = query("select %s_put('a', 'c', key => 'k', every => '1 day')", world.schema);
+	CHECK(user_sql(user, "begin; update %s_timeout set state = 2, epoch = 1, attempt = 1", world.schema));
+}
+
+TEST(what_has_the_key_by_the_time_of_the_lock_is_declared_instead)
+{
+	struct putter putter = { .n = 1 };
+	USER *user = NULL;
+
+	NEEDS_POSTGRES();
+	set_up(0, 0);
+	begin_with(DECLARED("a", DAY, .period_ns = DAY));
+	putter.specs[0] = DECLARED("b", 0, .period_ns = 2 * DAY);
+	user = connect_user();
+	atomic_store(&replacer, user);
+	atomic_store(&hwts_test_at, put_another);
+	let_put(&putter);
+	CHECK(user_sql(user, "commit"));
+	REQUIRE(pthread_join(putter.thread, NULL) == 0);
+	atomic_store(&hwts_test_at, NULL);
+	CHECK_INT(putter.rc, ==, 0);
+	CHECK_INT(putter.ids[0], ==, id);
+	CHECK_INT(COUNT("next_base_us < 0 and next_period_us = 172800000000"), ==, 1);
+	end();
+}
 #endif
 
 TEST(sql_keeps_what_is_due)

@@ -168,6 +168,7 @@ static bool is_settled(struct kept *kept)
 int hwts_rows_keep(struct hwts_conn *conn, struct hwts_put *put)
 {
 	struct kept kept = { .put = put };
+	int64_t locked;
 	int rc = 0;
 
 	if (!put->keep_due || put->rc == 0)
@@ -176,6 +177,10 @@ int hwts_rows_keep(struct hwts_conn *conn, struct hwts_put *put)
 	if (rc != 0 || is_settled(&kept))
 		return rc;
 	HWTS_POINT("keeps");
+	locked = kept.id;
 	rc = read_kept(conn, &kept, true);
-	return rc != 0 || is_settled(&kept) ? rc : change(conn, &kept);
+	if (rc != 0 || is_settled(&kept))
+		return rc;
+	put->again = kept.id != locked; /* another one has the key by now, and is not locked */
+	return put->again ? 0 : change(conn, &kept);
 }
