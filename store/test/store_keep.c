@@ -690,7 +690,6 @@ TEST(keep_due_twice_in_one_call_is_the_last_one)
 	end();
 }
 
-#ifdef HWT_STORE_POSTGRES
 /* A put in a thread of its own. */
 struct putter {
 	hwt_store_spec specs[2];
@@ -700,6 +699,58 @@ struct putter {
 	pthread_t thread;
 };
 
+static void *put_one(void *arg)
+{
+	struct putter *putter = arg;
+
+	putter->rc = hwt_store_put(store, &putter->specs[0], &putter->ids[0]);
+	return NULL;
+}
+
+/* The first that keeps something has its commit alone.  As the next one does, there is no folder of zones. */
+static atomic_uint queued, keeps;
+
+static void share_a_commit(const char *where)
+{
+	if (strcmp(where, "queued") == 0)
+		atomic_fetch_add(&queued, 1);
+	if (strcmp(where, "keeps") != 0)
+		return;
+	if (atomic_fetch_add(&keeps, 1) == 0)
+		CHECK(wait_count(&queued, 3));
+	else
+		atomic_store(&hwts_test_zones, "/nowhere");
+}
+
+TEST(a_declaration_that_fails_fails_no_other_put)
+{
+	struct putter putters[3] = { { .n = 1 } };
+
+	set_up(0, 0);
+	begin_with(DECLARED("a", DAY, .period_ns = DAY));
+	putters[0].specs[0] = DECLARED("b", 0, .period_ns = DAY);
+	putters[1].specs[0] = DECLARED("c", 0, .schedule = "0 3 * * *", .zone = "Europe/Berlin");
+	putters[2].specs[0] = SPEC("a", DAY, .key = "l");
+	atomic_store(&queued, 0);
+	atomic_store(&keeps, 0);
+	atomic_store(&hwts_test_at, share_a_commit);
+	for (size_t i = 0; i < 3; i++) {
+		REQUIRE(pthread_create(&putters[i].thread, NULL, put_one, &putters[i]) == 0);
+		CHECK(wait_count(&keeps, 1));
+	}
+	for (size_t i = 0; i < 3; i++)
+		REQUIRE(pthread_join(putters[i].thread, NULL) == 0);
+	atomic_store(&hwts_test_at, NULL);
+	atomic_store(&hwts_test_zones, NULL);
+	CHECK_INT(putters[0].rc, ==, 0);
+	CHECK_INT(putters[1].rc, ==, ENOTSUP);
+	CHECK_INT(putters[2].rc, ==, 0);
+	CHECK_INT(info_of(store, putters[2].ids[0]).due_us, >, now_us());
+	CHECK_INT(info().period_ns, ==, DAY);
+	end();
+}
+
+#ifdef HWT_STORE_POSTGRES
 static void *put_them(void *arg)
 {
 	struct putter *putter = arg;

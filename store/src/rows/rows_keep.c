@@ -114,10 +114,13 @@ int hwts_accepted(void *ctx, const struct hwts_value *row)
 	return 0;
 }
 
-/* What waits for the end of a run has a time of its own, but a row that waits no more has the time it was moved to. */
+/*
+ * What waits for the end of a run has a time of its own, but a row that waits no more has the time it was moved to.  A
+ * put whose next time is not found fails, and not those that share its commit.
+ */
 static int change(struct hwts_conn *conn, struct kept *kept)
 {
-	const struct hwts_put *put = kept->put;
+	struct hwts_put *put = kept->put;
 	bool has_come = kept->has_time && kept->base_us <= kept->now_us, rests = kept->state != HWT_STORE_RUNNING;
 	bool waits = kept->state != HWT_STORE_FAILED && (!rests || kept->attempt > 0 || has_come);
 	bool starts_new = waits && rests && kept->attempt == 0;
@@ -129,9 +132,11 @@ static int change(struct hwts_conn *conn, struct kept *kept)
 
 	if (!kept->same_line || kept->state == HWT_STORE_FAILED || (waits && !next))
 		rc = next_time(kept, &due_us, &base_us);
-	if (rc != 0)
-		return rc;
-	kept->put->stays = waits && !starts_new;
+	if (rc != 0) {
+		put->rc = rc;
+		return 0;
+	}
+	put->stays = waits && !starts_new;
 	step = (struct hwts_step){
 		.sql = waits ? HWTS_SQL_KEEP_NEXT : HWTS_SQL_KEEP_NOW,
 		.args = { HWTS_NUMBER(kept->id), HWTS_NUMBER(due_us),
@@ -140,7 +145,7 @@ static int change(struct hwts_conn *conn, struct kept *kept)
 			  HWTS_NUMBER(put->grace_us), HWTS_NUMBER(put->spread_us),
 			  HWTS_BYTES(put->len ? put->data : NULL, put->len), HWTS_NUMBER(starts_new) },
 		.each = hwts_accepted,
-		.ctx = kept->put
+		.ctx = put
 	};
 	return hwts_run(conn, &step, 1, HWTS_OPEN);
 }
