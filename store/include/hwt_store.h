@@ -435,10 +435,12 @@ HWT_API int hwt_store_close(hwt_store *store);
  *                        was begun elsewhere may start yet as it was, a moment later.  store.md, "Keys"
  *     HWT_STORE_KEEP_DUE a series gets the schedule, zone, period, data, grace, spread and priority of this put: 0 and
  *                        its id; nothing is written if they are equal.  Nothing that is due is lost: what has come, is
- *                        in back-off or runs comes to its end first.  A FAILED one is pending again, at the next time
- *                        of its line.  delay_ns and due_us count only if it is not there yet.  A single timeout, or a
- *                        series that was cancelled in its last run: EEXIST.  For a series that a program declares at
- *                        each start: store.md, "A series that a program declares".  Without period and schedule: EINVAL
+ *                        in back-off or runs comes to its end first.  What has come and not started has the new data
+ *                        and priority, and so has what hwt_store_again has filed before any attempt failed.  A FAILED
+ *                        one is pending again, at the next time of its line.  delay_ns and due_us count only if it is
+ *                        not there yet.  A single timeout, or a series that was cancelled in its last run: EEXIST.  For
+ *                        a series that a program declares at each start: store.md, "A series that a program declares".
+ *                        Without period and schedule: EINVAL
  * These flags need a key and exclude each other (EINVAL).
  * Returns  0 and *id (may be NULL), which is never used again; EINVAL; EEXIST and *id; EDEADLK; of the database;
  *          ECONNRESET and *id: hwt_store_get tells (*id 0, with a flag for keys only: the key does).
