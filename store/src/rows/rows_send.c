@@ -299,8 +299,8 @@ static size_t part_of(const struct hwts_put *puts, size_t n)
 }
 
 /*
- * Sends rows, and tells of them in the same exchange if that is asked for.  One that keeps its due time locks the row it
- * changes, and does so in its place of the order: behind the rows before it, and before those after it.
+ * Sends rows, and tells of them in the same exchange if that is asked for.  One that keeps its due time locks the row
+ * it changes, and does so in its place of the order: behind the rows before it, and before those after it.
  */
 int hwts_rows_send(struct hwts_conn *conn, struct hwts_put *puts, size_t n, unsigned flags, bool tells)
 {
