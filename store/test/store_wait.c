@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Why what is due has not started: each way of standing still has its reason, and none when it goes on.  Reasons are
- * read as operators read them: of the store, of the kind, and in the text for Prometheus.
+ * read as operators read them: of the store, of the kind, in the text for Prometheus, and in warnings.
  */
 #include "store_query.h"
 #include "front.h"
@@ -388,5 +388,149 @@ TEST(the_database_is_away)
 	front_arm(0, FRONT_BEFORE, 0);
 	let_go(store, 1);
 }
+
+/*
+ * Warnings, once a lease has passed, and of the end
+ */
+
+static struct {
+	atomic_uint begins, ends;
+} told[HWT_STORE_WAITS];
+
+static void note_warning(void *ctx, const char *message)
+{
+	char reason[32];
+
+	(void)ctx;
+	for (size_t i = 0; i < HWT_STORE_WAITS; i++) {
+		(void)snprintf(reason, sizeof(reason), ", reason %s", hwts_wait_word(i));
+		if (!strstr(message, reason))
+			continue;
+		CHECK(strncmp(message, "kind a: ", 8) == 0 || strncmp(message, "kind of any: ", 13) == 0);
+		atomic_fetch_add(strstr(message, "any more") ? &told[i].ends : &told[i].begins, 1);
+	}
+}
+
+#define WARNS .lease_ns = HWT_S(1), .warn = note_warning
+
+/* From here on. */
+static void hear_warnings(void)
+{
+	for (size_t i = 0; i < HWT_STORE_WAITS; i++) {
+		atomic_store(&told[i].begins, 0);
+		atomic_store(&told[i].ends, 0);
+	}
+	atomic_store(&held, false);
+	atomic_store(&ended, 0);
+}
+
+static hwt_store *start_warning(void)
+{
+	hwt_store *store = FRESH(WARNS);
+
+	hear_warnings();
+	return start_with(store);
+}
+
+/* Of what was asked for nothing is told.  A lease that this machine loses begins and ends it once more. */
+static void check_over(hwt_store_wait why)
+{
+	static const hwt_store_wait silent[] = { HWT_STORE_STARTS,      HWT_STORE_WAITS_THREAD, HWT_STORE_WAITS_CAP,
+						 HWT_STORE_WAITS_RATE,  HWT_STORE_WAITS_TURN,   HWT_STORE_WAITS_PAUSE,
+						 HWT_STORE_WAITS_NOBODY };
+
+	WAIT_FOR(atomic_load(&told[why].ends) == atomic_load(&told[why].begins));
+	for (size_t i = 0; i < HWTS_COUNT(silent); i++)
+		CHECK_INT(atomic_load(&told[silent[i]].begins), ==, 0);
+}
+
+TEST(a_zone_is_warned_of_and_a_pause_is_not)
+{
+	CLOSING hwt_store *store = start_warning();
+	int64_t id = put_zoned(store);
+
+	CHECK_CALL(hwt_store_pause(store, "a", "b"), 0);
+	put_in(store, "b", 1);
+	CHECK_INT(setenv("TZDIR", "/there/is/none", 1), ==, 0);
+	CHECK_CALL(hwt_store_reschedule(store, id, 0), 0);
+	WAIT_FOR(atomic_load(&told[HWT_STORE_WAITS_ZONE].begins) > 0);
+	CHECK_INT(unsetenv("TZDIR"), ==, 0);
+	CHECK_CALL(hwt_store_reschedule(store, id, 0), 0);
+	CHECK(wait_count(&ended, 1));
+	check_over(HWT_STORE_WAITS_ZONE);
+}
+
+TEST(a_refused_row_is_warned_of)
+{
+	CLOSING hwt_store *store = start_warning();
+	hwt_store_spec spec = SPEC("a", HWT_MS(200), .key = "bad");
+
+	(void)put_spec(store, &spec);
+	refuse("update", "old.key = 'bad'");
+	WAIT_FOR(atomic_load(&told[HWT_STORE_WAITS_ROW].begins) > 0);
+	accept_again("update");
+	CHECK(wait_count(&ended, 1));
+	check_over(HWT_STORE_WAITS_ROW);
+}
+
+TEST(what_is_not_read_is_warned_of)
+{
+	CLOSING hwt_store *store = FRESH(WARNS);
+
+	hear_warnings();
+	register_kind(store, "a", hold, NULL, HWT_STORE_AT_LEAST_ONCE);
+	put_in(store, NULL, 1);
+	close_gate("read");
+	CHECK_CALL(hwt_store_start(store), 0);
+	WAIT_FOR(atomic_load(&told[HWT_STORE_WAITS_READ].begins) > 0);
+	open_gate();
+	CHECK(wait_count(&ended, 1));
+	check_over(HWT_STORE_WAITS_READ);
+}
+
+TEST(rules_that_cannot_be_read_are_warned_of)
+{
+	CLOSING hwt_store *store = start_warning();
+
+	close_gate("rules");
+	CHECK_CALL(hwt_store_limit(store, "a", NULL, &LIMITS(.running = 7)), 0);
+	put_in(store, "b", 1);
+	WAIT_FOR(atomic_load(&told[HWT_STORE_WAITS_RULES].begins) > 0);
+	open_gate();
+	CHECK(wait_count(&ended, 1));
+	check_over(HWT_STORE_WAITS_RULES);
+}
+
+TEST(a_database_that_is_away_is_warned_of)
+{
+	CLOSING hwt_store *store = FRESH(WARNS);
+
+	hear_warnings();
+	front_put_before(store);
+	(void)start_with(store);
+	(void)put(store, "a", HWT_MS(300));
+	front_arm(1, FRONT_BEFORE, 1000000);
+	WAIT_FOR(atomic_load(&told[HWT_STORE_WAITS_DATABASE].begins) > 0);
+	front_arm(0, FRONT_BEFORE, 0);
+	CHECK(wait_count(&ended, 1));
+	check_over(HWT_STORE_WAITS_DATABASE);
+}
+
+#ifdef HWT_STORE_POSTGRES
+TEST(a_lease_that_cannot_be_renewed_is_warned_of)
+{
+	NEEDS_POSTGRES(); /* SQLite has one lock for all */
+	CLOSING hwt_store *store = start_warning();
+	USER *conn = connect_user();
+
+	CHECK(user_sql(conn, "begin; select from %s_member for update", world.schema));
+	WAIT_FOR(stats_of_store(store).trusted == 0);
+	put_in(store, NULL, 1);
+	WAIT_FOR(atomic_load(&told[HWT_STORE_WAITS_LEASE].begins) > 0);
+	CHECK(user_sql(conn, "commit"));
+	CHECK(wait_count(&ended, 1));
+	check_over(HWT_STORE_WAITS_LEASE);
+}
+#endif
 
 STORE_MAIN(NULL)

@@ -88,7 +88,7 @@ static bool is_trusted(const hwt_store *store)
 	return hwts_phase(store) != HWTS_STOPPED && hwts_trusted(store);
 }
 
-void hwts_stats_of_kind(hwt_store *store, const struct hwts_kind *kind, hwt_store_stats *stats)
+void hwts_stats_of_kind(hwt_store *store, struct hwts_kind *kind, hwt_store_stats *stats)
 {
 	struct overdue overdue = { 0, HWTS_NEVER };
 	struct hwts_waits waits;
@@ -164,7 +164,7 @@ int hwt_store_read_stats(hwt_store *store, hwt_store_stats *out)
 int hwt_store_read_kind_stats(hwt_store *store, const char *name, hwt_store_stats *out)
 {
 	struct hwts_call call = hwts_enter();
-	const struct hwts_kind *kind;
+	struct hwts_kind *kind;
 	hwt_store_stats stats;
 	int rc = check(store, out);
 

@@ -7,6 +7,7 @@
 #include "ahead/ahead.h"
 #include "runs/begun.h"
 #include "share/share.h"
+#include "share/why.h"
 #include "store/ability.h"
 #include "store/asks.h"
 #include "store/clock.h"
@@ -143,6 +144,7 @@ struct control {
 	unsigned failures;
 	int clock_fd;
 	bool signalled;
+	struct hwts_watching watching;
 };
 
 /* Waits until something is to be done. */
@@ -255,6 +257,7 @@ void *hwts_control(void *arg)
 
 	control.clock_fd = watch_clock(-1);
 	while (!is_over(store)) {
+		hwts_waits_watch(store, &control.watching);
 		if (!connected(store, &control.failures)) {
 			control.news_ns = 0;
 			control.look_ns = hwt_now() + hwts_backoff_ns(++control.failures);

@@ -23,6 +23,7 @@
 #include "ahead/ahead.h"
 #include "runs/begun.h"
 #include "share/share.h"
+#include "share/why.h"
 #include "store/ability.h"
 #include "store/clock.h"
 #include "store/shards.h"
@@ -51,6 +52,7 @@ static int64_t period_ns(hwt_store *store)
 /* With the lock; without it then hwts_window_drop_lost. */
 static void lose_all(hwt_store *store)
 {
+	hwts_waits_lose(store);
 	HWTS_EACH_SHARD (store, kind, shard)
 		hwts_lose(store, shard);
 	hwts_give_back_queued(store, false);

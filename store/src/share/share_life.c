@@ -52,6 +52,8 @@ void hwts_share_close(hwt_store *store)
 	share->skipped_count = 0;
 	share->renewal = (struct hwts_renewal){ .kinds = NULL };
 	share->joined = share->abandons = false;
+	HWTS_EACH_KIND (store, kind)
+		memset(kind->watch, 0, sizeof(kind->watch));
 }
 
 void hwts_share_name(hwt_store *store, const char *name)

@@ -6,14 +6,18 @@
 #include "runs/begun.h"
 #include "share/why.h"
 #include "store/ability.h"
+#include "store/clock.h"
 #include "store/shards.h"
+#include "store/store.h"
 #include "window/window.h"
+
+#include <stdio.h>
 
 /* What those wait for that their groups would let start. */
 static const hwt_store_wait free_ones[] = { HWT_STORE_STARTS, HWT_STORE_WAITS_THREAD, HWT_STORE_WAITS_TURN,
 					    HWT_STORE_WAITS_RULES, HWT_STORE_WAITS_READ };
 
-void hwts_waits_of_kind(hwt_store *store, const struct hwts_kind *kind, struct hwts_waits *waits)
+void hwts_waits_of_kind(hwt_store *store, struct hwts_kind *kind, struct hwts_waits *waits)
 {
 	hwt_store_wait why = hwts_ability_why(store);
 
@@ -27,4 +31,99 @@ void hwts_waits_of_kind(hwt_store *store, const struct hwts_kind *kind, struct h
 	hwts_shards_waits(store, kind, waits);
 	for (size_t i = 0; i < HWTS_COUNT(free_ones) && why != HWT_STORE_STARTS; i++)
 		hwts_waits_move(waits, free_ones[i], why);
+	/* Without a lease nothing can be read: what was due when it was lost is the best that is known. */
+	if (why == HWT_STORE_STARTS || hwts_trusted(store))
+		kind->lost.count = 0;
+	else if (waits->of[why].count == 0)
+		waits->of[why] = kind->lost;
+	else
+		kind->lost = waits->of[why];
+}
+
+void hwts_waits_lose(hwt_store *store)
+{
+	struct hwts_waits waits;
+
+	HWTS_EACH_KIND (store, kind)
+		hwts_waits_of_kind(store, kind, &waits);
+}
+
+/*
+ * Warnings
+ */
+
+/* NULL: somebody has asked for it, or another process looks. */
+static const char *const texts[HWT_STORE_WAITS] = {
+	[HWT_STORE_WAITS_ELSEWHERE] = "runs of its group that a dead process had still count, and cannot be begun here",
+	[HWT_STORE_WAITS_RULES] = "new rules of its kind could not be read",
+	[HWT_STORE_WAITS_READ] = "this process has not read it yet",
+	[HWT_STORE_WAITS_ZONE] = "its time zone cannot be read here: is tzdata installed?",
+	[HWT_STORE_WAITS_ROW] = "its row is locked, damaged, or refused by the database",
+	[HWT_STORE_WAITS_LEASE] = "the lease of this process could not be renewed",
+	[HWT_STORE_WAITS_DATABASE] = "this process has no connection that can write",
+};
+
+static bool is_of_process(size_t why)
+{
+	return why == HWT_STORE_WAITS_LEASE || why == HWT_STORE_WAITS_DATABASE;
+}
+
+/*
+ * The oldest may have waited for something else before, so it counts only if the reason has been seen again and again
+ * for two thirds of a lease.
+ */
+static bool is_news(hwt_store *store, struct hwts_watch *watch, const struct hwts_wait *wait, int64_t age_ns)
+{
+	bool was = watch->told;
+
+	if (wait->count == 0)
+		*watch = (struct hwts_watch){ .since_ns = 0 };
+	else if (watch->since_ns == 0)
+		watch->since_ns = hwt_now();
+	else if (age_ns >= store->config.lease_ns && hwt_now() - watch->since_ns >= store->config.lease_ns / 3 * 2)
+		watch->told = true;
+	return watch->told != was;
+}
+
+static void watch(hwt_store *store, const char *kind, size_t why, struct hwts_watch *watch,
+		  const struct hwts_wait *wait)
+{
+	int64_t age_ns;
+	char which[64];
+
+	hwts_lock(store);
+	age_ns = wait->count ? (hwts_clock_db_us(store) - HWTS_MAX(wait->oldest_us, 0)) * 1000 : 0;
+	hwts_unlock(store);
+	if (!is_news(store, watch, wait, age_ns))
+		return;
+	(void)snprintf(which, sizeof(which), wait->id ? "timeout %lld" : "what is due", (long long)wait->id);
+	if (watch->told)
+		hwts_warn(store, "kind %s: %s has been due for %lld s and has not started, reason %s: %s", kind, which,
+			  (long long)(age_ns / HWT_S(1)), hwts_wait_word(why), texts[why]);
+	else
+		hwts_warn(store, "kind %s: nothing waits any more, reason %s", kind, hwts_wait_word(why));
+}
+
+void hwts_waits_watch(hwt_store *store, struct hwts_watching *watching)
+{
+	struct hwts_waits all = { { { .count = 0 } } }, waits;
+	const char *names[HWT_STORE_WAITS] = { NULL };
+
+	if (hwt_now() - watching->last_ns < store->config.lease_ns / 3)
+		return;
+	watching->last_ns = hwt_now();
+	HWTS_EACH_KIND (store, kind) {
+		hwts_lock(store);
+		hwts_waits_of_kind(store, kind, &waits);
+		hwts_unlock(store);
+		for (size_t i = 0; i < HWT_STORE_WAITS; i++)
+			if (texts[i] && !is_of_process(i))
+				watch(store, kind->name, i, &kind->watch[i], &waits.of[i]);
+			else if (waits.of[i].count && (!names[i] || waits.of[i].oldest_us < all.of[i].oldest_us))
+				names[i] = kind->name;
+		hwts_waits_join(&all, &waits);
+	}
+	for (size_t i = 0; i < HWT_STORE_WAITS; i++)
+		if (is_of_process(i))
+			watch(store, names[i] ? names[i] : "of any", i, &watching->of[i], &all.of[i]);
 }

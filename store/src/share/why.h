@@ -3,11 +3,18 @@
 #ifndef HWTS_WHY_H
 #define HWTS_WHY_H
 
-#include "base/waits.h"
+#include "store/kind.h"
 
-struct hwts_kind;
+struct hwts_watching {
+	struct hwts_watch of[HWT_STORE_WAITS]; /* of LEASE and DATABASE */
+	int64_t last_ns;
+};
 
 /* With the lock. */
-void hwts_waits_of_kind(hwt_store *store, const struct hwts_kind *kind, struct hwts_waits *waits);
+void hwts_waits_of_kind(hwt_store *store, struct hwts_kind *kind, struct hwts_waits *waits);
+void hwts_waits_lose(hwt_store *store); /* the lease is lost, and what the window has of it goes in a moment */
+
+/* By control, as often as it likes: warns of what nobody asked for, once it has lasted for a lease, and of its end. */
+void hwts_waits_watch(hwt_store *store, struct hwts_watching *watching);
 
 #endif

@@ -17,6 +17,12 @@ struct hwts_tally {
 	int64_t lateness_sum_ns;
 };
 
+/* Of a reason: since when some wait for it, by hwt_now(), 0: none does; whether a warning has told of it. */
+struct hwts_watch {
+	int64_t since_ns;
+	bool told;
+};
+
 struct hwts_kind {
 	struct hwts_kind *next;
 	char name[HWTS_NAME_MAX + 1];
@@ -40,6 +46,8 @@ struct hwts_kind {
 	struct hwts_waits waits;
 	bool behind; /* there is more than it has room for */
 	struct hwts_tally tally;
+	struct hwts_watch watch[HWT_STORE_WAITS]; /* why.c */
+	struct hwts_wait lost;                    /* what was due when the lease was lost; until the next one */
 	struct {
 		struct hwts_row *first, **end;
 		unsigned count, running;
@@ -96,6 +104,6 @@ void hwts_peak_note(struct hwts_peak *peak, int64_t now_ns, int64_t ns);
 int64_t hwts_peak_read(const struct hwts_peak *peak, int64_t now_ns);
 /* What is counted, and how things are now: of all kinds, and of one. */
 void hwts_stats_now(hwt_store *store, hwt_store_stats *stats);
-void hwts_stats_of_kind(hwt_store *store, const struct hwts_kind *kind, hwt_store_stats *stats);
+void hwts_stats_of_kind(hwt_store *store, struct hwts_kind *kind, hwt_store_stats *stats);
 
 #endif
