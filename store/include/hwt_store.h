@@ -317,10 +317,11 @@ typedef struct hwt_store_kind_info {
 	uint64_t failed;             /* exact to 1000; 1001: more */
 	int64_t oldest_due_us;       /* of its pending timeouts; 0: there are none */
 	hwt_store_limits each_group; /* of each group without limits of its own */
-	/* Due and not started, as in hwt_store_stats: of all processes, as they have written it last. */
+	/* Due and not started, as in hwt_store_stats, of what the database knows: NOBODY is 1 if anything is due and no
+	 * living process runs the kind.  The other reasons are 0, for each process knows its own. */
 	uint64_t waiting[HWT_STORE_WAITS];
 	int64_t waiting_oldest_ns[HWT_STORE_WAITS];
-	int64_t waiting_age_ns; /* how old the oldest of what they have written is; 0: none has */
+	int64_t waiting_age_ns; /* how old the oldest of what processes have written is; 0: none has */
 } hwt_store_kind_info;
 
 /* A group of a kind that has rules of its own. */

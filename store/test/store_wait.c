@@ -389,6 +389,28 @@ TEST(the_database_is_away)
 	let_go(store, 1);
 }
 
+static bool note_kind(void *ctx, const hwt_store_kind_info *info)
+{
+	*(hwt_store_kind_info *)ctx = *info;
+	return true;
+}
+
+TEST(nobody_runs_a_kind)
+{
+	CLOSING hwt_store *store = fresh_store();
+	hwt_store_kind_info info;
+
+	(void)put(store, "a", HWT_S(3600));
+	CHECK_CALL(hwt_store_each_kind(store, note_kind, &info), 0);
+	CHECK_INT(info.waiting[HWT_STORE_WAITS_NOBODY], ==, 0);
+	(void)put(store, "a", -1);
+	WAIT_FOR(hwt_store_each_kind(store, note_kind, &info) == 0 && info.waiting[HWT_STORE_WAITS_NOBODY] == 1);
+	CHECK_INT(info.waiting_oldest_ns[HWT_STORE_WAITS_NOBODY], >, 0);
+	register_kind(store, "a", count_run, NULL, HWT_STORE_AT_LEAST_ONCE);
+	CHECK_CALL(hwt_store_start(store), 0);
+	WAIT_FOR(hwt_store_each_kind(store, note_kind, &info) == 0 && info.waiting[HWT_STORE_WAITS_NOBODY] == 0);
+}
+
 /*
  * Warnings, once a lease has passed, and of the end
  */

@@ -95,6 +95,16 @@ static void read_info(hwt_store_kind_info *info, const struct hwts_value *row)
 	hwts_cut(info->kind, sizeof(info->kind), row[0].bytes ? row[0].bytes : "", row[0].len);
 }
 
+/* Nobody runs the kind, so nobody counts what is due: it is one at least. */
+static void note_nobody(hwt_store_kind_info *info, int64_t now_us)
+{
+	if (info->processes > 0 || info->oldest_due_us == 0 || info->oldest_due_us > now_us)
+		return;
+	info->waiting[HWT_STORE_WAITS_NOBODY] = 1;
+	info->waiting_oldest_ns[HWT_STORE_WAITS_NOBODY] = HWTS_MIN(now_us - info->oldest_due_us, INT64_MAX / 1000) *
+							  1000;
+}
+
 static int add_info(void *ctx, const struct hwts_value *row)
 {
 	struct kinds *kinds = ctx;
@@ -104,6 +114,7 @@ static int add_info(void *ctx, const struct hwts_value *row)
 	read_info(&kinds->infos[kinds->count++], row);
 	kinds->has_rows = row[10].number > 0;
 	kinds->now_us = row[11].number;
+	note_nobody(&kinds->infos[kinds->count - 1], kinds->now_us);
 	return 0;
 }
 
