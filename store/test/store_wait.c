@@ -334,11 +334,15 @@ TEST(the_tz_database_is_missing)
 TEST(a_row_is_refused)
 {
 	CLOSING hwt_store *store = start_with(FRESH(.lease_ns = HWT_S(2)));
-	hwt_store_spec spec = SPEC("a", HWT_MS(200), .key = "bad");
+	hwt_store_spec spec = SPEC("a", HWT_S(3600), .key = "bad");
+	int64_t id;
 
 	atomic_store(&held, false);
-	(void)put_spec(store, &spec);
+	CHECK_CALL(hwt_store_pause(store, "a", NULL), 0);
+	id = put_spec(store, &spec);
+	CHECK_CALL(hwt_store_reschedule(store, id, 0), 0);
 	refuse("update", "old.key = 'bad'");
+	CHECK_CALL(hwt_store_resume(store, "a", NULL), 0);
 	check_waits(store, HWT_STORE_WAITS_ROW, 1);
 	accept_again("update");
 	let_go(store, 1); /* it is tried again each lease */
@@ -364,8 +368,15 @@ TEST(a_row_is_locked)
 
 TEST(the_lease_cannot_be_renewed)
 {
-	CLOSING hwt_store *store = start_with(FRESH(.lease_ns = HWT_S(1)));
+	CLOSING hwt_store *store = FRESH(.lease_ns = HWT_S(1));
+	hwt_store_kind kind = KIND(.name = "a", .task = hold, .horizon_ns = HWT_S(600));
 
+	/* Each shard has been read as far as the test may take. */
+	CHECK_CALL(register_patiently(store, &kind), 0);
+	CHECK_CALL(hwt_store_start(store), 0);
+	CHECK(wait_held(store, 8));
+	WAIT_READ(store);
+	atomic_store(&ended, 0);
 	atomic_store(&held, false);
 	close_gate("renewed");
 	WAIT_FOR(stats_of_store(store).trusted == 0);

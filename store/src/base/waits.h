@@ -29,10 +29,10 @@ static inline void hwts_wait_join(struct hwts_wait *to, const struct hwts_wait *
 	to->count += other->count;
 }
 
-/* One more. */
+/* One more.  A cron line without its first time has a due time of 0: its age is not known. */
 static inline void hwts_waits_add(struct hwts_waits *waits, hwt_store_wait why, int64_t due_us, int64_t id)
 {
-	hwts_wait_join(&waits->of[why], &(struct hwts_wait){ 1, due_us, id });
+	hwts_wait_join(&waits->of[why], &(struct hwts_wait){ 1, due_us > 0 ? due_us : HWTS_NEVER, id });
 }
 
 /* All of one reason wait for another one. */

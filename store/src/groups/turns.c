@@ -334,6 +334,8 @@ hwt_store_wait hwts_turns_why(const struct hwts_turns *turns, const struct hwts_
 	const struct hwts_turn_group *group = turn->group;
 	struct hwts_rules rules = hwts_turns_rules(turns, group);
 
+	if (turns->stalled) /* what is known of pauses and limits may be over */
+		return HWT_STORE_WAITS_RULES;
 	if (hwts_turns_is_paused(turns, group) && !turn->counted)
 		return HWT_STORE_WAITS_PAUSE;
 	if (rules.running > 0 && group->running >= rules.running && !turn->counted)
@@ -341,8 +343,6 @@ hwt_store_wait hwts_turns_why(const struct hwts_turns *turns, const struct hwts_
 									 : HWT_STORE_WAITS_CAP;
 	if (!turn->counted && token_ns(turns, group, &rules, group->reserved, now_ns) > now_ns)
 		return HWT_STORE_WAITS_RATE;
-	if (turns->stalled)
-		return HWT_STORE_WAITS_RULES;
 	if (group->queue && group->queue->is_rest)
 		return HWT_STORE_WAITS_READ;
 	return group->where == IN_RING && turns->first != group ? HWT_STORE_WAITS_TURN : HWT_STORE_STARTS;

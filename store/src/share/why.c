@@ -19,7 +19,7 @@ static const hwt_store_wait free_ones[] = { HWT_STORE_STARTS, HWT_STORE_WAITS_TH
 
 void hwts_waits_of_kind(hwt_store *store, struct hwts_kind *kind, struct hwts_waits *waits)
 {
-	hwt_store_wait why = hwts_ability_why(store);
+	hwt_store_wait why = hwts_ability_why(store, kind->row.mode == HWT_STORE_TRANSACTION);
 
 	*waits = (struct hwts_waits){ { { .count = 0 } } };
 	hwts_window_waits(store, kind, waits);

@@ -75,7 +75,7 @@ void hwts_ability_away(hwt_store *store, bool away)
 	store->ability->away = away;
 }
 
-hwt_store_wait hwts_ability_why(const hwt_store *store)
+hwt_store_wait hwts_ability_why(const hwt_store *store, bool transactions)
 {
 	const struct hwts_ability *ability = store->ability;
 
@@ -83,6 +83,7 @@ hwt_store_wait hwts_ability_why(const hwt_store *store)
 		return HWT_STORE_STARTS;
 	if (!hwts_trusted(store))
 		return ability->away ? HWT_STORE_WAITS_DATABASE : HWT_STORE_WAITS_LEASE;
-	return ability->since_ns[HWTS_BEGIN] || ability->since_ns[HWTS_TASK] ? HWT_STORE_WAITS_DATABASE
-									     : HWT_STORE_STARTS;
+	return ability->since_ns[HWTS_BEGIN] || (transactions && ability->since_ns[HWTS_TASK])
+		   ? HWT_STORE_WAITS_DATABASE
+		   : HWT_STORE_STARTS;
 }

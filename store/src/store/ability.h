@@ -19,6 +19,7 @@ bool hwts_ability_judge(hwt_store *store, bool *told);                  /* by co
 bool hwts_ability_lacks(const hwt_store *store);
 void hwts_ability_forget(hwt_store *store);
 void hwts_ability_away(hwt_store *store, bool away);
-hwt_store_wait hwts_ability_why(const hwt_store *store); /* it begins nothing at all: LEASE, DATABASE; else STARTS */
+/* It begins nothing at all, or of kinds whose runs are in transactions: LEASE, DATABASE; else STARTS. */
+hwt_store_wait hwts_ability_why(const hwt_store *store, bool transactions);
 
 #endif

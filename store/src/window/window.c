@@ -169,6 +169,7 @@ void hwts_window_due(struct hwts_entry *entry)
 		entry->again_us = HWTS_NEVER;
 	}
 	entry->state = HWTS_IS_DUE;
+	entry->kind->oldest_us = HWTS_MIN(turns->queued > 0 ? entry->kind->oldest_us : HWTS_NEVER, entry->turn.due_us);
 	entry->turn.priority = entry->priority;
 	hwts_turns_add(turns, &entry->turn);
 	if (!waits)
@@ -309,10 +310,10 @@ void hwts_window_ended(hwt_store *store, const struct hwts_row *row, int64_t due
 	if (row->replaced)
 		entry->priority = row->priority;
 	wait_for(entry, row->hit ? row->waits : HWT_STORE_STARTS, HWTS_MIN(row->base_us, hwts_clock_db_us(store)));
-	/* One that has not started for a reason of its own stays, so that it is told of. */
+	/* One that has not started for a reason of its own stays, so that it is told of, up to the share of a group. */
 	if (due_us == HWTS_NEVER || !shard || !shard->held ||
 	    (hwts_window_is_for_a_look(shard, &(struct hwts_due){ .id = row->id, .due_us = due_us }) &&
-	     (entry->why == HWT_STORE_STARTS || entry->kind->entries > hwts_window_limit(store))))
+	     (entry->why == HWT_STORE_STARTS || entry->kind->entries > hwts_window_share(store))))
 		hwts_window_erase(entry);
 	else
 		hwts_window_arm(entry, due_us);

@@ -64,7 +64,7 @@ int64_t hwts_window_oldest_us(hwt_store *store, const struct hwts_kind *kind)
 {
 	if (kind->turns.queued == 0)
 		return HWTS_NEVER;
-	if (kind->oldest_us == HWTS_NEVER || hwt_now() >= store->window->look_ns)
+	if (hwt_now() >= store->window->look_ns)
 		look_through(store);
 	return kind->oldest_us;
 }
