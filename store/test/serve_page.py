@@ -4,10 +4,12 @@
 serve_page.py [URL of PostgreSQL] [WORD in the names of the tests that are run]
 """
 
+import http.server
 import os
 import sqlite3
 import subprocess
 import sys
+import threading
 
 from browser import Browser
 from serve import EVIL, Store, lines, main
@@ -166,9 +168,48 @@ def the_server_is_gone_and_comes_back(store):
     has(browser, "The server does not answer", "mail")
     store.put("after", "--at", "1h")
     store.serve("--token-file", str(file), "--listen", server.host)
-    browser.until("document.getElementById('lost').hidden")
+    has(browser, "The session is over.", "The token")
+    problems = lines(("after" not in browser.text(), "the page has logged in by itself"),
+                     (browser.js("return document.getElementById('lost').hidden"), "it says that no server answers"))
+    browser.js("document.querySelector('input').value = 'the token'")
+    click(browser, "button", "Look")
     has(browser, "after")
-    return []
+    return problems
+
+
+def another_server_gets_no_token(store):
+    """Whoever has the port next answers 401 to all, and hears what the page sends then."""
+    file = store.folder / "token"
+    file.write_text("the token\n")
+    file.chmod(0o600)
+    server = store.serve("--token-file", str(file))
+    browser = store.browser = Browser(store.folder)
+    browser.go(server.line)
+    has(browser, "The token")
+    browser.js("document.querySelector('input').value = 'the token'")
+    click(browser, "button", "Look")
+    has(browser, "mail")
+    server.end()
+    heard = []
+
+    class Other(http.server.BaseHTTPRequestHandler):
+        def do_GET(self):  # pylint: disable=invalid-name
+            heard.append(self.command + " " + self.path)
+            self.rfile.read(int(self.headers.get("Content-Length") or 0))
+            self.send_response(401)
+            self.send_header("Content-Length", "2")
+            self.end_headers()
+            self.wfile.write(b"{}")
+        do_POST = do_GET
+
+        def log_message(self, *_):
+            pass
+
+    with http.server.ThreadingHTTPServer(("127.0.0.1", server.port), Other) as other:
+        threading.Thread(target=other.serve_forever, daemon=True).start()
+        has(browser, "The session is over.")
+        other.shutdown()
+    return lines((not [line for line in heard if line.startswith("POST")], f"{heard}"))
 
 
 def the_session_is_over(store):
@@ -304,8 +345,8 @@ def closed(test):
 
 
 TESTS = [what_stands_still_comes_first, an_empty_store, it_redraws_and_keeps_what_was_typed, hostile_names_are_text,
-         a_hundred_thousand_rows, the_server_is_gone_and_comes_back, the_session_is_over, each_change_asks_first,
-         without_a_mouse, on_a_phone_and_in_the_dark, a_picture]
+         a_hundred_thousand_rows, the_server_is_gone_and_comes_back, another_server_gets_no_token, the_session_is_over,
+         each_change_asks_first, without_a_mouse, on_a_phone_and_in_the_dark, a_picture]
 
 if __name__ == "__main__":
     sys.exit(main([closed(test) for test in TESTS]))

@@ -5,7 +5,7 @@
 
 const EVERY_MS = 2000, LATE_US = 10e6, PAGE_KEY = "hwt-jobs-page";
 const byId = (id) => document.getElementById(id);
-let about = null, past = null, pastAt = 0, skewMs = 0, timer = 0, lostAt = 0, turn = 0, pages = 1, dataAs = "", known = "";
+let about = null, past = null, pastAt = 0, skewMs = 0, timer = 0, lostAt = 0, turn = 0, pages = 1, dataAs = "";
 
 /*
  * Elements
@@ -529,13 +529,8 @@ const VIEWS = {kinds: drawKinds, kind: drawKind, one: drawOne};
 
 function say(error) {
 	const main = byId("main");
-	if (error && error.status === 401 && known) {
-		const token = known;
-		known = "";
-		logIn(token).then(draw, () => draw());
-		return;
-	}
 	if (error && error.status === 401) {
+		lostAt = 0;
 		drawLogin(sessionStorage.getItem("hwt-jobs-was") ? "The session is over." : "");
 		byId("lost").hidden = true;
 		main.classList.remove("old");
@@ -579,10 +574,10 @@ async function draw() {
 		timer = setTimeout(draw, EVERY_MS);
 }
 
+// The token is not kept: whoever has this port after the server would be sent it.
 async function logIn(token) {
 	const answer = await ask("login", {method: "POST", body: new URLSearchParams({token})});
 	localStorage.setItem(PAGE_KEY, answer.page);
-	known = token; // for a server that was started again, and knows no session
 }
 
 document.addEventListener("click", (event) => {
