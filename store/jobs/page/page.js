@@ -310,16 +310,17 @@ function act(label, name, members, style) {
 	return h("button", {type: "button", class: style || null, "data-act": JSON.stringify([name, members])}, label);
 }
 
+// No change takes the beginning of a key, so under that filter the rows have no buttons together.
 function kindActs(kind, filter) {
 	if (!about.changes)
 		return null;
 	const of = {kind: kind.kind, ...(filter.group ? {group: filter.group} : {})};
-	const all = {...of, all: true, ...(filter.state ? {state: filter.state} : {})};
+	const all = {...of, all: true, ...(filter.state ? {state: filter.state} : {})}, rows = !filter.key;
 	return h("div.acts", null, filter.group ? [act("Pause this group", "pause", of), act("Resume this group", "resume", of)]
 		: kind.paused ? act("Resume", "resume", of, "main") : act("Pause", "pause", of),
-	act("Limit", "limit", of), kind.failed > 0 && act("Retry what has failed", "retry", {...of, all: true}, "main"),
-	act("Move all", "move", {...all, ...(filter.state === "failed" ? {} : {state: "pending"})}),
-	act("Cancel " + (filter.state || "all"), "cancel", all, "danger"));
+	act("Limit", "limit", of), rows && kind.failed > 0 && act("Retry what has failed", "retry", {...of, all: true}, "main"),
+	rows && filter.state !== "running" && act("Move all", "move", {...all, state: filter.state || "pending"}),
+	rows && act("Cancel " + (filter.state || "all"), "cancel", all, "danger"));
 }
 
 function groupTable(kind, groups) {
@@ -366,7 +367,7 @@ async function readList(kind, filter) {
 	const rows = [];
 	let next = "", n = 0;
 	do {
-		const part = await ask(query("api/list", {kind, ...filter, after: next, limit: 100, data: "no"}));
+		const part = await ask(query("api/list", {...filter, kind, after: next, limit: 100, data: "no"}));
 		rows.push(...part.list);
 		next = part.next;
 		n++;
