@@ -15,6 +15,7 @@ from browser import Browser
 from serve import EVIL, Store, lines, main
 
 EVIL_KIND = EVIL[:60]
+INHERITED = ["constructor", "toString", "__proto__"]  # names that each object has
 ODD = [c for c in EVIL if ord(c) < 32 or ord(c) > 0x2000]
 
 
@@ -124,6 +125,11 @@ def hostile_names_are_text(store):
         odd = [c for c in browser.text() + titles if c in ODD and c != "\n"]
         problems += lines((not odd, f"{where}: {odd}"),
                           (browser.js("return document.querySelectorAll('img, b.x, script').length") == 1, f"{where}: an element"))
+    browser.js("past.kinds = {}; pastAt = Infinity")  # no kind has a past yet
+    for name in INHERITED:
+        store.put(name, "--at", "1h")
+    browser.js("location.hash = '#/constructor'")
+    has(browser, *INHERITED)
     return problems + lines((browser.js("return document.title") != "run", "a script ran"), (not browser.console(), f"{browser.console()}"))
 
 

@@ -246,9 +246,9 @@ function chart(values, label) {
 }
 
 function charts(kind) {
-	const is = past && past.kinds[kind.kind];
-	if (!is)
+	if (!past || !Object.hasOwn(past.kinds, kind.kind))
 		return h("td.wide.none");
+	const is = past.kinds[kind.kind];
 	const most = Math.max(0, ...is.overdue_us);
 	return h("td.wide", {"data-label": "late, ten minutes"}, most < 1e6 ? h("span.dim", null, "on time")
 		: [chart(is.overdue_us, "late in the last ten minutes: at most " + duration(most)),
@@ -559,7 +559,7 @@ async function draw() {
 				(about.changes ? "" : " (only looks)");
 			sessionStorage.setItem("hwt-jobs-was", "1");
 		}
-		const is = route(), made = await (VIEWS[is.page] || drawKinds)(is);
+		const is = route(), made = await (Object.hasOwn(VIEWS, is.page) ? VIEWS[is.page] : drawKinds)(is);
 		if (mine !== turn)
 			return;
 		show(made);
