@@ -21,7 +21,7 @@ struct point {
 
 struct track {
 	char kind[64];
-	struct point points[POINTS];
+	struct point points[POINTS], next; /* next: of the look that is under way */
 };
 
 struct history {
@@ -52,6 +52,29 @@ static struct track *track_of(struct history *history, const char *kind)
 	return more;
 }
 
+/* What a look has seen is published at once.  All: the database told of each kind, the others are gone.  Otherwise what
+ * was not told of has a gap. */
+static void publish(struct history *history, bool all)
+{
+	size_t kept = 0;
+
+	pthread_mutex_lock(&history->lock);
+	for (size_t i = 0; i < history->n; i++) {
+		struct track *track = &history->tracks[i];
+
+		if (all && !track->next.known)
+			continue;
+		track->points[history->at] = track->next;
+		track->next.known = false;
+		if (kept != i)
+			history->tracks[kept] = *track;
+		kept++;
+	}
+	history->n = kept;
+	history->at = (history->at + 1) % POINTS;
+	pthread_mutex_unlock(&history->lock);
+}
+
 struct look {
 	struct history *history;
 	int64_t now_us;
@@ -70,31 +93,24 @@ static bool note_kind(void *ctx, const hwt_store_kind_info *info)
 	pthread_mutex_lock(&history->lock);
 	track = track_of(history, info->kind);
 	if (track)
-		track->points[history->at] = (struct point){ .overdue_us = late ? look->now_us - info->oldest_due_us
-										: 0,
-							     .due = backlog.due,
-							     .failed = info->failed,
-							     .known = true };
+		track->next = (struct point){ .overdue_us = late ? look->now_us - info->oldest_due_us : 0,
+					      .due = backlog.due,
+					      .failed = info->failed,
+					      .known = true };
 	pthread_mutex_unlock(&history->lock);
 	return true;
 }
 
-/* A kind that the database did not tell of has a gap there. */
 static void look_once(struct history *history)
 {
 	struct look look = { history, wall_us() };
+	bool all = false;
 
-	pthread_mutex_lock(&history->lock);
-	for (size_t i = 0; i < history->n; i++)
-		history->tracks[i].points[history->at].known = false;
-	pthread_mutex_unlock(&history->lock);
 	if (begin_call(history->server)) {
-		(void)hwt_store_each_kind(history->server->jobs->store, note_kind, &look);
+		all = hwt_store_each_kind(history->server->jobs->store, note_kind, &look) == 0;
 		end_call(history->server);
 	}
-	pthread_mutex_lock(&history->lock);
-	history->at = (history->at + 1) % POINTS;
-	pthread_mutex_unlock(&history->lock);
+	publish(history, all);
 }
 
 static void *run_history(void *arg)

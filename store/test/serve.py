@@ -422,7 +422,15 @@ def the_last_ten_minutes(store):
     while not any(points) and time.monotonic() < until:
         kinds = server.get("/api/history").json["kinds"]
         points = [point for point in kinds.get("late", {"overdue_us": []})["overdue_us"] if point]
-    return lines((points, "nobody saw that a kind is late"), (len(kinds["mail"]["due"]) == 120, "not ten minutes"),
+        early = [kind for kind, past in kinds.items() if past["due"][0] is not None]
+        if early:
+            return [f"a point of the look that is under way: {early}"]
+    store.tool("cancel", "late", "--all", "-y")
+    store.tool("remove", "late")
+    left = kinds
+    while "late" in left and time.monotonic() < until:
+        left = server.get("/api/history").json["kinds"]
+    return lines(("late" not in left and "mail" in left, f"a kind that is gone: {list(left)}"), (points, "nobody saw that a kind is late"), (len(kinds["mail"]["due"]) == 120, "not ten minutes"),
                  (kinds["mail"]["due"][-1] == 0 and kinds["mail"]["due"][0] is None, f"{kinds['mail']}"),
                  (kinds["late"]["due"][-1] == 1, f"{kinds['late']}"))
 
