@@ -284,30 +284,48 @@ def big_bodies(store):
     return problems + statuses(200, [("afterwards", server.get("/api/kinds"))])
 
 
-def sixty_four_connections(store):
-    server = store.serve()
-    slow = []
-    for _ in range(64):
-        connection = socket.create_connection(("127.0.0.1", server.port), PATIENCE_S)
-        connection.sendall(b"GET /healthz HTTP/1.1\r\n")
-        slow.append(connection)
-    problems = []
-    for i in range(20):
-        try:
-            problems += statuses(503, [(f"the {65 + i}th", server.ask("GET", "/healthz"))])
-        except (ConnectionError, http.client.HTTPException):
-            pass  # closed at once
-    slow.pop().close()
+def answered(server, connection):
+    """The status of an answer on this very connection; 0: it is closed."""
+    try:
+        status = server.ask("GET", "/healthz", connection=connection).status
+    except (OSError, http.client.HTTPException):
+        status = 0
+    connection.auto_open = 0
+    return status
+
+
+def try_sixty_four(server):
+    """That all answer after something happened says that none was closed before."""
+    held = [server.connect() for _ in range(64)]
+    firsts = [answered(server, connection) for connection in held]
+    other = server.connect()
+    status = answered(server, other)
+    other.close()
+    seconds = [answered(server, connection) for connection in held]
+    held.pop().close()
+    freed, thirds = 0, [200]
     until = time.monotonic() + PATIENCE_S
-    status = 0
-    while status != 200 and time.monotonic() < until:
-        try:
-            status = server.ask("GET", "/healthz").status
-        except (ConnectionError, http.client.HTTPException):
-            status = 0
-    for connection in slow:
+    while freed != 200 and set(thirds) == {200} and time.monotonic() < until:  # the server has to see the end of that one
+        other = server.connect()
+        freed = answered(server, other)
+        thirds = [answered(server, connection) for connection in held]
+        other.close()
+    for connection in held:
         connection.close()
-    return problems + lines((status == 200, "none is served when one has left"))
+    return lines((set(firsts) == {200}, f"of 64: {firsts}"), (status in (0, 503), f"the 65th: {status}"),
+                 (set(seconds) == {200}, f"of 64, after the 65th: {seconds}"),
+                 (freed == 200 and set(thirds) == {200}, f"when one has left: {freed}, and the others: {thirds}"))
+
+
+def sixty_four_connections(store):
+    """On a slow machine the time limit of a connection may end some: then again."""
+    for _ in range(30):
+        server = store.serve()
+        problems = try_sixty_four(server)
+        server.end()
+        if not problems:
+            break
+    return problems
 
 
 def slow_requests(store):
@@ -350,6 +368,8 @@ def the_json_of_the_tool(store):
     for kind in kinds + told:
         kind.pop("overdue_us")
         kind.pop("waiting_age_ns")
+        for reason in kind["waiting"].values():
+            reason.pop("oldest_ns")
     problems = lines((kinds == told, f"kinds: {kinds}"),
                      (server.get("/api/groups?kind=mail").json == store.tool("groups", "mail"), "groups"),
                      (server.get(f"/api/show?id={one}").json == store.tool("show", str(one)), "show"),
@@ -411,7 +431,8 @@ def what_is_due_and_why_it_waits(store):
     late, mail = server.get("/api/kinds").json
     return lines((late["due"] == 3 and late["running"] == 0 and not late["due_more"], f"{late}"),
                  (mail["due"] == 0 and mail["waiting"] == {}, f"{mail}"),
-                 (all(is_["count"] > 0 and is_["oldest_ns"] >= 0 for is_ in late["waiting"].values()), f"{late}"))
+                 (list(late["waiting"]) == ["nobody"] and late["waiting"]["nobody"]["count"] > 0 and
+                  late["waiting"]["nobody"]["oldest_ns"] >= 0, f"{late}"))
 
 
 def the_last_ten_minutes(store):
@@ -440,9 +461,11 @@ def hostile_names(store):
     evil = EVIL[:60]
     one = store.put(evil, EVIL, "--key", EVIL, "--group", EVIL, "--at", "1h")
     problems = []
-    for path in ["/api/kinds", "/api/list?kind=" + quote(evil), f"/api/show?id={one}", "/metrics", "/api/groups?kind=" + quote(evil),
-                 "/api/groups?kind=" + quote(EVIL), "/api/list?kind=" + quote(EVIL), "/api/show?id=" + quote(EVIL), "/" + quote(EVIL)]:
+    for wanted, path in [(200, "/api/kinds"), (200, "/api/list?kind=" + quote(evil)), (200, f"/api/show?id={one}"), (200, "/metrics"),
+                         (200, "/api/groups?kind=" + quote(evil)), (404, "/api/groups?kind=" + quote(EVIL[1:])),
+                         (404, "/api/list?kind=" + quote(EVIL[1:])), (400, "/api/show?id=" + quote(EVIL)), (404, "/" + quote(EVIL))]:
         answer = server.get(path)
+        problems += statuses(wanted, [(path, answer)])
         bad = [c for c in answer.body.decode() if (ord(c) < 32 and c != "\n") or 0x7f <= ord(c) < 0xa0 or c in "\u2028\u2029\u202e\u2066"]
         problems += lines((not bad, f"{path}: {bad}"))
     shown = server.get(f"/api/show?id={one}").json
