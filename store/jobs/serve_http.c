@@ -3,8 +3,8 @@
  * Routes, and what is checked before any of them answers: Host, path, method, size, who asks, from which page.
  *
  * Host is this machine's or was named, so that no other site's name can be made to lead here.  A browser says in Origin
- * which page asks; with a cookie it has to be ours, as a browser sends cookies unasked.  With the token itself, or by
- * the socket of this user, neither matters.
+ * which page asks.  That page has to be ours: a browser sends cookies unasked, and takes a forwarded socket of a file for
+ * one of its own.  With the token itself the page does not matter.
  */
 #include "serve.h"
 #include "page/page.h"
@@ -248,12 +248,19 @@ static enum MHD_Result count_header(void *ctx, enum MHD_ValueKind kind, const ch
 	return MHD_YES;
 }
 
-static const char *only_header(struct request *request, const char *name)
+static unsigned count_headers(struct request *request, const char *name)
 {
 	struct count count = { .name = name };
 
 	(void)MHD_get_connection_values(request->connection, MHD_HEADER_KIND, count_header, &count);
-	return count.n == 1 ? MHD_lookup_connection_value(request->connection, MHD_HEADER_KIND, name) : NULL;
+	return count.n;
+}
+
+static const char *only_header(struct request *request, const char *name)
+{
+	return count_headers(request, name) == 1
+		   ? MHD_lookup_connection_value(request->connection, MHD_HEADER_KIND, name)
+		   : NULL;
 }
 
 /* HOST, HOST:PORT or [HOST]:PORT, of this machine or of one that was named. */
@@ -300,13 +307,13 @@ static struct answer check_who(struct request *request, const struct route *rout
 	const char *origin = only_header(request, "Origin"), *given;
 	char page[SECRET + 1] = "";
 	enum who who = route->needs == NOTHING ? NOBODY : who_asks(request, page);
-	bool by_page = who == NOBODY || who == BY_COOKIE;
+	bool by_page = who != BY_TOKEN && count_headers(request, "Origin") > 0;
 
 	if (who == GUESSED)
 		delay_failure();
 	if (who == GUESSED || (who == NOBODY && route->needs != NOTHING))
 		return say_error(MHD_HTTP_UNAUTHORIZED, "the token: Authorization: Bearer TOKEN, or POST /login");
-	if (by_page && origin && !is_our_origin(request, origin, host))
+	if (by_page && (!origin || !is_our_origin(request, origin, host)))
 		return say_error(MHD_HTTP_FORBIDDEN, "a page of another origin asks");
 	if (route->needs == TO_CHANGE && !request->server->jobs->changes)
 		return say_error(MHD_HTTP_FORBIDDEN, "this server only looks: it was started without --changes");

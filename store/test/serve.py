@@ -104,6 +104,17 @@ class Server:
             own.close()
         return answer
 
+    def ask_twice(self, method, path, name, values, headers=(), body=b""):
+        """With a header that is there once for each of the values."""
+        own = self.connect()
+        own.putrequest(method, path)
+        for header, value in [*dict(headers).items(), *((name, value) for value in values), ("Content-Length", str(len(body)))]:
+            own.putheader(header, value)
+        own.endheaders(body)
+        answer = Answer(own.getresponse())
+        own.close()
+        return answer
+
     def get(self, path, **headers):
         return self.ask("GET", path, headers={"Authorization": "Bearer " + self.token, **headers})
 
@@ -229,7 +240,8 @@ def a_session_of_its_own(store):
     problems += statuses(403, [(why, server.ask("POST", "/api/pause", body, headers)) for why, headers in refused.items()])
     problems += statuses(403, [(path, server.ask("GET", path, headers={**mine, "Origin": "http://evil.example"}))
                                for path in ["/api/kinds", "/metrics"]])
-    problems += statuses(403, [("login", server.ask("POST", "/login", "token=" + server.token, {"Origin": "http://evil.example"}))])
+    problems += statuses(403, [("login", server.ask("POST", "/login", "token=" + server.token, {"Origin": "http://evil.example"})),
+                               ("twice", server.ask_twice("GET", "/api/kinds", "Origin", list(origin.values()) * 2, mine))])
     problems += statuses(400, [(repr(form), server.ask("POST", "/login", form)) for form in ["", "x=1", None]])
     return problems + lines((not store.tool("stats")[0]["paused"], "a refused change was made"))
 
@@ -572,6 +584,14 @@ def sockets_in_the_file_system(store):
                               ("change", server.ask("POST", "/api/pause", '{"kind": "mail"}'))])
     problems += lines((path.stat().st_mode & 0o777 == 0o600, f"mode {path.stat().st_mode:o}"))
     problems += statuses(421, [("host", server.ask("GET", "/api/kinds", headers={"Host": "evil.example"}))])
+    resume, evil = b'{"kind": "mail"}', "http://evil.example"  # a browser, to which the socket is forwarded
+    problems += statuses(403, [(origin, server.ask("POST", "/api/resume", resume, {"Origin": origin}))
+                               for origin in [evil, "null", "http://localhost:1", "https://localhost"]])
+    problems += statuses(403, [("twice", server.ask_twice("POST", "/api/resume", "Origin", origins, (), resume))
+                               for origins in [[evil, evil], ["http://localhost", evil], ["http://localhost"] * 2]])
+    problems += statuses(403, [("a look", server.ask("GET", "/api/kinds", headers={"Origin": evil}))])
+    problems += lines((store.tool("stats")[0]["paused"], "a page of another origin has changed something"))
+    problems += statuses(200, [("its own page", server.ask("POST", "/api/resume", resume, {"Origin": "http://localhost"}))])
     problems += lines(("in use" in store.refuses("--unix", str(path)), "a second one takes the socket of the first"))
     if os.geteuid() == 0:  # as nobody, who may connect after a chmod
         path.chmod(0o666)
