@@ -57,7 +57,9 @@ struct jobs {
 /* In main.c. */
 __attribute__((format(printf, 2, 3))) int complain(const struct jobs *jobs, const char *format, ...); /* WRONG_USE */
 int report(struct jobs *jobs, int rc, const char *what); /* says why a call failed; how the program ends */
-int give_option(struct jobs *jobs, const char *name, const char *value); /* by its long name; a flag: NULL, or "true" */
+enum takes { NO_OPTION, TAKES_NOTHING, TAKES_VALUE };
+enum takes option_takes(const struct jobs *jobs, const char *name);      /* of the command, by its long name */
+int give_option(struct jobs *jobs, const char *name, const char *value); /* a flag: NULL */
 int find_command(struct jobs *jobs, const char *name);
 int run_command(struct jobs *jobs);
 int check_group(const struct jobs *jobs);

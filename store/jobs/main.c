@@ -410,18 +410,31 @@ static void name_option(int letter, const char *word, char *text, size_t size)
 			(void)snprintf(text, size, "--%s", options[i].name);
 }
 
-int give_option(struct jobs *jobs, const char *name, const char *value)
+/* Of the command; NULL: it has none of that name. */
+static const struct option *find_option(const struct jobs *jobs, const char *name)
 {
 	const struct option *option = options;
-	bool flag;
 
 	while (option->name && (strcmp(option->name, name) != 0 || !strchr(jobs->command->letters, option->val)))
 		option++;
-	if (!option->name)
+	return option->name ? option : NULL;
+}
+
+enum takes option_takes(const struct jobs *jobs, const char *name)
+{
+	const struct option *option = find_option(jobs, name);
+
+	return !option ? NO_OPTION : option->has_arg == no_argument ? TAKES_NOTHING : TAKES_VALUE;
+}
+
+int give_option(struct jobs *jobs, const char *name, const char *value)
+{
+	const struct option *option = find_option(jobs, name);
+
+	if (!option)
 		return complain(jobs, "%s has no option \"%s\"", jobs->command->name, name);
-	flag = option->has_arg == no_argument;
-	if (flag ? value && strcmp(value, "true") != 0 : !value)
-		return complain(jobs, flag ? "%s is true or false" : "%s needs a value", name);
+	if (option->has_arg == no_argument ? value != NULL : !value)
+		return complain(jobs, value ? "%s is true or false" : "%s needs a value", name);
 	return set(jobs, option->val, value);
 }
 

@@ -14,7 +14,7 @@
 struct call {
 	struct jobs jobs;
 	char *words[1]; /* an id, or a kind */
-	bool lists;
+	bool by_id, lists;
 	struct part part; /* of a list */
 	char *out, *err;
 	size_t out_len, err_len;
@@ -35,38 +35,84 @@ static bool give_part(struct call *call, const char *name, const char *value)
 	return true;
 }
 
-/* A parameter or member: a word, or an option of the command. */
+static bool is_word(const char *name)
+{
+	return strcmp(name, "id") == 0 || strcmp(name, "kind") == 0;
+}
+
+static bool is_known(const struct call *call, const char *name)
+{
+	return is_word(name) || option_takes(&call->jobs, name) != NO_OPTION ||
+	       (call->lists && (strcmp(name, "key") == 0 || strcmp(name, "after") == 0 || strcmp(name, "data") == 0 ||
+				strcmp(name, "limit") == 0));
+}
+
+/* An id names one timeout, a kind never does, whatever its digits: neither is taken for the other. */
+static int give_word(struct call *call, const char *name, const char *value)
+{
+	const struct jobs *jobs = &call->jobs;
+	int64_t id;
+
+	call->by_id = strcmp(name, "id") == 0;
+	if (jobs->n > 0 || !value)
+		return complain(jobs, "an id, or a kind, and one of them");
+	if (call->by_id && (option_takes(jobs, "key") == NO_OPTION || !read_id(value, &id)))
+		return complain(jobs, "id is the number of a timeout; of a kind: kind");
+	call->words[0] = (char *)(uintptr_t)value;
+	call->jobs.n = 1;
+	return DONE;
+}
+
+/* A parameter or member: a word, or an option of the command; value NULL: true. */
 static bool give(struct call *call, const char *name, const char *value)
 {
-	struct jobs *jobs = &call->jobs;
-
-	if (call->lists && give_part(call, name, value))
+	if (call->lists && value && give_part(call, name, value))
 		return true;
 	if (call->lists && strcmp(name, "limit") == 0)
 		name = "number";
-	if (strcmp(name, "id") != 0 && strcmp(name, "kind") != 0) {
-		call->rc = give_option(jobs, name, value);
-		return call->rc == DONE;
-	}
-	call->rc = jobs->n == 0 && value ? DONE : complain(jobs, "an id, or a kind, and one of them");
-	call->words[0] = (char *)(uintptr_t)value;
-	jobs->n = 1;
+	call->rc = is_word(name) ? give_word(call, name, value) : give_option(&call->jobs, name, value);
 	return call->rc == DONE;
 }
 
+/* "": an empty field of a form.  A flag is true or false. */
 static enum MHD_Result give_parameter(void *ctx, enum MHD_ValueKind kind, const char *name, const char *value)
 {
+	struct call *call = ctx;
+	bool flag = option_takes(&call->jobs, name) == TAKES_NOTHING;
+
 	(void)kind;
-	if (!value || !*value) /* an empty field of a form */
+	if (is_known(call, name) && (!value || !*value || (flag && strcmp(value, "false") == 0)))
 		return MHD_YES;
-	return give(ctx, name, value) ? MHD_YES : MHD_NO;
+	if (flag && strcmp(value, "true") == 0)
+		value = NULL;
+	return give(call, name, value) ? MHD_YES : MHD_NO;
 }
 
+/* null, and false of what is no flag, would leave out what the change was to be narrowed to. */
 static bool give_member(void *ctx, const char *name, enum json_value type, const char *value)
 {
-	if (type == JSON_NULL || type == JSON_FALSE)
+	struct call *call = ctx;
+
+	if (type == JSON_FALSE && option_takes(&call->jobs, name) == TAKES_NOTHING)
 		return true;
-	return give(ctx, name, type == JSON_TRUE ? NULL : value);
+	if (type != JSON_NULL && type != JSON_FALSE)
+		return give(call, name, type == JSON_TRUE ? NULL : value);
+	call->rc = complain(&call->jobs, "%s: null and false are no values for this", name);
+	return false;
+}
+
+/* What else an id or a kind of the commands for single ones goes with. */
+static int check_word(const struct call *call)
+{
+	const struct jobs *jobs = &call->jobs;
+
+	if (option_takes(jobs, "key") == NO_OPTION || jobs->n == 0)
+		return DONE;
+	if (call->by_id && (jobs->all || jobs->key))
+		return complain(jobs, "an id goes with neither key nor all: it names one");
+	if (!call->by_id && !jobs->all && !jobs->key)
+		return complain(jobs, "a kind goes with key, or with all");
+	return DONE;
 }
 
 static bool read_body(struct call *call, struct request *request)
@@ -179,6 +225,8 @@ struct answer answer_command(struct request *request, const char *command)
 		(void)MHD_get_connection_values(request->connection, MHD_GET_ARGUMENT_KIND, give_parameter, &call);
 	if (call.rc == DONE)
 		call.rc = check_group(&call.jobs);
+	if (call.rc == DONE)
+		call.rc = check_word(&call);
 	if (call.rc == DONE)
 		run_call(&call, request->server);
 	return answer_of(&call, NULL);

@@ -392,7 +392,8 @@ def the_json_of_the_tool(store):
     problems += statuses(404, [("show", server.get("/api/show?id=12345")), ("groups", server.get("/api/groups?kind=none")),
                                ("list", server.get("/api/list?kind=none"))])
     problems += statuses(400, [(path, server.get(path)) for path in
-                               ["/api/show", "/api/show?id=x", "/api/show?id=-1", "/api/groups", "/api/groups?kind=mail&x=1",
+                               ["/api/show", "/api/show?id=x", "/api/show?id=-1", "/api/groups", "/api/groups?kind=mail&x=1", "/api/groups?kind=mail&x=",
+                                f"/api/show?kind={one}", "/api/show?id=mail&key=first", "/api/list?id=mail", "/api/list?x=",
                                 "/api/list?kind=mail&state=asleep", "/api/kinds?database=sqlite:x", "/api/kinds?help=true",
                                 "/api/kinds?prometheus=maybe"]])
     return problems
@@ -512,7 +513,7 @@ def each_change(store):
     made({"moved": 3}, "move", kind="mail", all=True, group="g0", at="2h")
     made({"cancelled": 1}, "cancel", kind="mail", key="k1", group="g1")
     made({"cancelled": 3}, "cancel", kind="mail", all=True, group="g0", state="pending,failed")
-    made({"retried": 0}, "retry", kind="mail", all=True, group=None, **{"no-group": False})
+    made({"retried": 0}, "retry", kind="mail", all=True, **{"no-group": False})
     made({"paused": 1}, "pause", kind="mail")
     made({"paused": 1}, "pause", kind="mail", group="g1")
     made({"limited": 1}, "limit", kind="mail", running=3, every="200ms", burst=10)
@@ -531,16 +532,26 @@ def changes_that_are_no_use(store):
     server = store.serve("--changes")
     token = {"Authorization": "Bearer " + server.token}
     before = store.tool("list", "mail")
+    one = before[0]["id"]
     bodies = [None, "", "{", "[]", "1", '"x"', '{"kind": "mail"', '{"kind": "mail"} x', '{"kind": "mail",}', '{"kind" "mail"}',
               '{"kind": ["mail"]}', '{"kind": {"a": 1}}', '{"kind": "mail", "all": true, "x": 1}', '{"all": true}',
               '{"kind": "mail", "all": "yes"}', '{"kind": "ma\\u0000il", "all": true}', '{"kind": "\\ud800", "all": true}',
               '{"kind": "mail\\x", "all": true}', '{"kind": "mail", "id": 1, "all": true}', '{"kind": true, "all": true}',
               '{"kind": "mail", "all": true, "database": "sqlite:x"}', '{"kind": "mail", "key": 1, "all": true}',
               '{"id": 1e3}', '{"id": "x"}', '{"id": ""}', '{"kind": "mail", "all": true, "group": "a", "no-group": true}',
+              '{"id": "mail", "all": true}', '{"id": "mail", "key": "first"}', '{"kind": "%d"}' % one, '{"kind": %d}' % one,
+              '{"kind": "mail", "all": true, "group": null}', '{"kind": "mail", "all": true, "group": false}',
+              '{"kind": "mail", "key": null, "all": true}', '{"kind": "mail", "all": true, "state": null}',
+              '{"id": %d, "x": null}' % one, '{"id": %d, "x": false}' % one, '{"id": %d, "all": true}' % one, '{"id": null}',
+              '{"id": %d, "kind": null}' % one, '{"id": %d, "yes": null}' % one, '{"id": true}', '{"kind": "mail"}',
               b'{"kind": "mail", \0"all": true}', b"\xff", '{"kind": tru, "all": true}', '{"kind": "mail", "state": "due", "all": true}']
     problems = []
     for body in bodies:
         problems += statuses(400, [(repr(body), server.ask("POST", "/api/cancel", body, token))])
+    problems += statuses(400, [(f"{name} {members}", server.change(name, **members)) for name, members in
+                               [("pause", {"id": "mail"}), ("pause", {"id": one}), ("pause", {"kind": "mail", "group": None}),
+                                ("retry", {"id": "mail", "all": True}), ("retry", {"kind": one}), ("move", {"kind": str(one), "in": "1h"}),
+                                ("limit", {"kind": "mail", "running": 1, "group": None}), ("resume", {"kind": "mail", "group": False})]])
     problems += statuses(400, [("query", server.ask("POST", "/api/cancel?kind=mail&all=true", None, token)),
                                ("move", server.change("move", kind="mail", all=True)),
                                ("move", server.change("move", kind="mail", all=True, at="x")),
