@@ -13,10 +13,12 @@
 
 #define REFUSED 16 /* sockets that were told 503, and are closed a moment later */
 
+#define TOO_MANY_BODY "{\"error\": \"64 connections are in use\"}\n"
 static const char TOO_MANY[] =
     "HTTP/1.1 503 Service Unavailable\r\nContent-Type: application/json\r\nRetry-After: 1\r\n"
-    "Cache-Control: no-store\r\nConnection: close\r\nContent-Length: 40\r\n\r\n"
-    "{\"error\": \"64 connections are in use\"}\r\n\n";
+    "Content-Security-Policy: default-src 'none'; frame-ancestors 'none'\r\nX-Content-Type-Options: nosniff\r\n"
+    "Cache-Control: no-store\r\nConnection: close\r\nContent-Length: 39\r\n\r\n" TOO_MANY_BODY;
+_Static_assert(sizeof(TOO_MANY_BODY) - 1 == 39, "Content-Length");
 
 bool wait_readable(int fd, int ms)
 {

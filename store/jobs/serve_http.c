@@ -270,7 +270,7 @@ static bool is_our_host(const struct jobs *jobs, const char *text)
 	bool six = text && text[0] == '[';
 	size_t len = !text ? 0 : six ? strcspn(text + 1, "]") : strcspn(text, ":");
 
-	if (len == 0 || len >= sizeof(host))
+	if (len == 0 || len >= sizeof(host) || (six && text[1 + len] != ']'))
 		return false;
 	memcpy(host, text + six, len);
 	host[len] = '\0';

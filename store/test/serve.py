@@ -158,7 +158,7 @@ def hosts_of_this_machine_alone(store):
     for host in ["localhost", "LOCALHOST:1", "127.0.0.1", "127.9.9.9:80", "[::1]:99", server.host]:
         problems += statuses(200, [(host, server.get("/api/kinds", Host=host))])
     for host in ["evil.example", "evil.example:8377", "localhost.evil.example", "127.0.0.1.evil.example", "10.0.0.1", "",
-                 "[::2]", "localhost:x", "127.0.0.1@evil.example", "2130706433"]:
+                 "[::2]", "[::1", "[localhost", "[::1:80", "[::1]x", "localhost:x", "127.0.0.1@evil.example", "2130706433"]:
         for path in ["/healthz", "/", "/api/kinds", "/nowhere"]:
             problems += statuses(421, [(host, server.get(path, Host=host))])
     for head in ["GET /healthz HTTP/1.0\r\n\r\n", "GET /healthz HTTP/1.1\r\nHost: localhost\r\nHost: evil.example\r\n\r\n"]:
@@ -299,7 +299,7 @@ def big_bodies(store):
 def answered(server, connection):
     """The status of an answer on this very connection; 0: it is closed."""
     try:
-        status = server.ask("GET", "/healthz", connection=connection).status
+        status = server.ask("GET", "/api/about", None, {"Authorization": "Bearer " + server.token}, connection).status
     except (OSError, http.client.HTTPException):
         status = 0
     connection.auto_open = 0
@@ -310,6 +310,11 @@ def try_sixty_four(server):
     """That all answer after something happened says that none was closed before."""
     held = [server.connect() for _ in range(64)]
     firsts = [answered(server, connection) for connection in held]
+    refused = b""
+    with socket.create_connection(("127.0.0.1", server.port), PATIENCE_S) as more:
+        while part := more.recv(4096):
+            refused += part
+    head, _, body = refused.partition(b"\r\n\r\n")
     other = server.connect()
     status = answered(server, other)
     other.close()
@@ -324,7 +329,9 @@ def try_sixty_four(server):
         other.close()
     for connection in held:
         connection.close()
-    return lines((set(firsts) == {200}, f"of 64: {firsts}"), (status in (0, 503), f"the 65th: {status}"),
+    return lines((set(firsts) == {200}, f"of 64: {firsts}"),
+                 (json.loads(body or "null") and b"Content-Length: %d\r\n" % len(body) in head + b"\r\n", f"{refused!r}"),
+                 (b"nosniff" in head and b"frame-ancestors 'none'" in head, f"{head!r}"), (status in (0, 503), f"the 65th: {status}"),
                  (set(seconds) == {200}, f"of 64, after the 65th: {seconds}"),
                  (freed == 200 and set(thirds) == {200}, f"when one has left: {freed}, and the others: {thirds}"))
 
