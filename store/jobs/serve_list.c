@@ -76,7 +76,7 @@ static bool read_cursor(const char *text, bool of_one, int64_t *us, int64_t *id,
 		return false;
 	text = end + 1;
 	*id = strtoll(text, &end, 10);
-	*kind = end + 1;
+	*kind = of_one ? NULL : end + 1;
 	return end != text && errno == 0 && *id > 0 && (of_one ? *end == '\0' : *end == '.');
 }
 
@@ -123,6 +123,8 @@ int list_part(struct jobs *jobs, const struct part *part)
 	free(names.names);
 	if (rc != 0)
 		return report(jobs, rc, "list");
+	if (begin)
+		return complain(jobs, "after is in a kind that has gone: begin the list again");
 	end_list(&listing);
 	return DONE;
 }

@@ -441,7 +441,13 @@ def pages_of_a_list(store):
     problems += statuses(400, [(after, server.get("/api/list?kind=row&after=" + after)) for after in
                                ["x", "1", "1.", "1.x", "-1.1", "1.1.row", "1.0", "9" * 30 + ".1"]] +
                          [(limit, server.get("/api/list?kind=row&limit=" + limit)) for limit in ["0", "-1", "x"]])
-    return problems
+    gone = store.put("gone", "--at", "1h")
+    store.put("gone", "--at", "2h")
+    after = server.get("/api/list?limit=1").json["next"]
+    store.tool("cancel", "gone", "--all", "--yes")
+    store.tool("remove", "gone")
+    answer = server.get("/api/list?limit=1&after=" + after)
+    return problems + lines((after.endswith(f".{gone}.gone"), after)) + statuses(400, [("a kind that has gone", answer)])
 
 
 def what_is_due_and_why_it_waits(store):
