@@ -135,11 +135,8 @@ enum who who_asks(const struct request *request, char page[SECRET + 1])
 	const char *bearer = MHD_lookup_connection_value(request->connection, MHD_HEADER_KIND, "Authorization"),
 		   *cookie = MHD_lookup_connection_value(request->connection, MHD_COOKIE_KIND, server->cookie);
 
-	if (bearer)
-		return strncasecmp(bearer, "Bearer ", 7) == 0 &&
-			       same_secret(bearer + 7 + strspn(bearer + 7, " "), server->token)
-			   ? BY_TOKEN
-			   : GUESSED;
+	if (bearer && strncasecmp(bearer, "Bearer", 6) == 0 && (bearer[6] == ' ' || bearer[6] == '\0'))
+		return same_secret(bearer + 6 + strspn(bearer + 6, " "), server->token) ? BY_TOKEN : GUESSED;
 	if (request->slot->trusted)
 		return BY_SOCKET;
 	if (!cookie)

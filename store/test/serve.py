@@ -228,9 +228,11 @@ def a_session_of_its_own(store):
                      (value != server.token and answer.json["page"] not in (value, server.token), "it is the token"))
     other = server.log_in().json["page"]
     problems += statuses(200, [("look", server.ask("GET", "/api/kinds", headers=mine)),
+                               ("a proxy's password", server.ask("GET", "/api/kinds", headers={**mine, "Authorization": "Basic eDp5"})),
                                ("own origin", server.ask("GET", "/api/kinds", headers={**mine, **origin})),
                                ("change", server.ask("POST", "/api/pause", body, {**mine, **origin, **page})),
                                ("resume", server.ask("POST", "/api/resume", body, {**mine, **origin, **page}))])
+    problems += statuses(401, [("a wrong token", server.ask("GET", "/api/kinds", headers={**mine, "Authorization": "Bearer x"}))])
     refused = {"no origin": {**mine, **page}, "no page": {**mine, **origin}, "null": {**mine, **page, "Origin": "null"},
                "another's page": {**mine, **origin, "X-Hwt-Page": other},
                "another port": {**mine, **page, "Origin": "http://127.0.0.1:1"},
