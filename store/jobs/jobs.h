@@ -126,6 +126,7 @@ void json_text(FILE *out, const char *text);                          /* in quot
 void json_member(FILE *out, bool *first, const char *name);           /* "name": */
 void json_data(FILE *out, bool *first, const void *data, size_t len); /* "data", or "data_base64" */
 bool is_text(const void *data, size_t len);                           /* UTF-8 that a terminal can show */
+bool is_utf8(const char *text, size_t len);
 void print_cut(const char *text, int width);                          /* padded or cut; what is no text as ? */
 void print_plain(FILE *out, const char *text);                        /* all of it; line ends too */
 struct bar;

@@ -67,7 +67,7 @@ bool is_text(const void *data, size_t len)
 	return true;
 }
 
-static bool is_utf8(const char *text, size_t len)
+bool is_utf8(const char *text, size_t len)
 {
 	unsigned value;
 

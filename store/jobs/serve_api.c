@@ -66,10 +66,18 @@ static int give_word(struct call *call, const char *name, const char *value)
 /* A parameter or member: a word, or an option of the command; value NULL: true. */
 static bool give(struct call *call, const char *name, const char *value)
 {
-	if (call->lists && value && give_part(call, name, value))
-		return true;
 	if (call->lists && strcmp(name, "limit") == 0)
 		name = "number";
+	if (value && !is_utf8(value, strlen(value))) {
+		call->rc = complain(&call->jobs, "what is given is no UTF-8");
+		return false;
+	}
+	if (strcmp(name, "prometheus") == 0) {
+		call->rc = complain(&call->jobs, "prometheus is no parameter: GET /metrics");
+		return false;
+	}
+	if (call->lists && value && give_part(call, name, value))
+		return true;
 	call->rc = is_word(name) ? give_word(call, name, value) : give_option(&call->jobs, name, value);
 	return call->rc == DONE;
 }
@@ -149,7 +157,7 @@ static unsigned status_of(const struct call *call)
 		return call->jobs.failure == EBUSY || call->jobs.failure == EEXIST ? MHD_HTTP_CONFLICT
 										   : MHD_HTTP_NOT_FOUND;
 	default:
-		return MHD_HTTP_SERVICE_UNAVAILABLE;
+		return call->jobs.failure == EACCES ? MHD_HTTP_FORBIDDEN : MHD_HTTP_SERVICE_UNAVAILABLE;
 	}
 }
 

@@ -404,7 +404,8 @@ def the_json_of_the_tool(store):
                                ["/api/show", "/api/show?id=x", "/api/show?id=-1", "/api/groups", "/api/groups?kind=mail&x=1", "/api/groups?kind=mail&x=",
                                 f"/api/show?kind={one}", "/api/show?id=mail&key=first", "/api/list?id=mail", "/api/list?x=",
                                 "/api/list?kind=mail&state=asleep", "/api/kinds?database=sqlite:x", "/api/kinds?help=true",
-                                "/api/kinds?prometheus=maybe"]])
+                                "/api/kinds?prometheus=maybe", "/api/kinds?prometheus=true", "/api/list?kind=%ff", "/api/list?kind=mail&key=%ff",
+                                "/api/show?kind=mail&key=%c0%80", "/api/kinds?kind=%ed%a0%80", "/api/list?kind=mail&state=%ff"]])
     return problems
 
 
