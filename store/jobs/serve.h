@@ -69,6 +69,7 @@ struct request {
 	bool posts;
 	char *body; /* with a 0 behind it */
 	size_t len;
+	bool known;   /* it may look */
 	bool too_big; /* the body */
 	bool unread;  /* it was answered before its body had come */
 };

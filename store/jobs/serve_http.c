@@ -221,6 +221,8 @@ static enum MHD_Result send_answer(struct request *request, const struct answer 
 		return MHD_NO;
 	}
 	add_headers(response, answer);
+	if (!request->known) /* 64 of them would keep everybody out */
+		(void)MHD_add_response_header(response, "Connection", "close");
 	if (allow)
 		(void)MHD_add_response_header(response, "Allow", allow);
 	set_limit(request, hwt_now() + ANSWER_NS);
@@ -309,6 +311,7 @@ static struct answer check_who(struct request *request, const struct route *rout
 	enum who who = route->needs == NOTHING ? NOBODY : who_asks(request, page);
 	bool by_page = who != BY_TOKEN && count_headers(request, "Origin") > 0;
 
+	request->known = who != NOBODY && who != GUESSED;
 	if (who == GUESSED)
 		delay_failure();
 	if (who == GUESSED || (who == NOBODY && route->needs != NOTHING))

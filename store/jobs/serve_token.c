@@ -17,6 +17,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#define TOKEN_LEAST 16          /* bytes of one in a file */
 #define SESSION_NS HWT_S(43200) /* after its last request */
 
 static bool make_secret(char text[SECRET + 1])
@@ -54,6 +55,7 @@ static int read_file(struct jobs *jobs, struct server *server)
 {
 	int fd = open(jobs->token_file, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
 	ssize_t len = -1;
+	size_t line;
 	struct stat is;
 
 	if (fd < 0 || fstat(fd, &is) != 0) {
@@ -71,10 +73,12 @@ static int read_file(struct jobs *jobs, struct server *server)
 	if (len < 0)
 		return WRONG_USE;
 	server->token[len] = '\0';
-	server->token[strcspn(server->token, "\r\n")] = '\0';
-	if (len == (ssize_t)sizeof(server->token) - 1 || strspn(server->token, " ") == strlen(server->token))
-		return complain(jobs, "%s: a token is the first line, of 1 to %zu bytes", jobs->token_file,
-				sizeof(server->token) - 2);
+	line = strcspn(server->token, "\r\n");
+	if (line < TOKEN_LEAST || len == (ssize_t)sizeof(server->token) - 1 ||
+	    (line < (size_t)len && server->token[line] == '\0') || strspn(server->token, " ") == line)
+		return complain(jobs, "%s: a token is the first line, of %d to %zu bytes, none of them 0",
+				jobs->token_file, TOKEN_LEAST, sizeof(server->token) - 2);
+	server->token[line] = '\0';
 	return DONE;
 }
 

@@ -181,6 +181,10 @@ def data_needs_the_token(store):
         problems += statuses(200, [(path, server.ask("GET", path))])
     for path in DATA_PATHS[:-1]:
         problems += statuses(200, [(path, server.get(path))])
+    for path, token, closes in [("/healthz", server.token, True), ("/api/kinds", "", True), ("/nowhere", server.token, True),
+                                ("/api/kinds", server.token, False)]:
+        answer = server.ask("GET", path, headers={"Authorization": "Bearer " + token} if token else {})
+        problems += lines(((answer.headers["Connection"] == "close") == closes, f"{path}: Connection: {answer.headers['Connection']}"))
     return problems + statuses(200, [("bearer", server.ask("GET", "/api/kinds", headers={"Authorization": "bearer " + server.token}))])
 
 
@@ -588,7 +592,8 @@ def changes_that_are_no_use(store):
 def token_files(store):
     file = store.folder / "token"
     problems = []
-    for text, mode in [("secret word\n", 0o644), ("secret word\n", 0o640), ("secret word\n", 0o602), ("", 0o600), ("\n", 0o600),
+    for text, mode in [("secret words of a file\n", 0o644), ("secret words of a file\n", 0o640), ("secret words of a file\n", 0o602), ("", 0o600), ("\n", 0o600), ("secret of 15 b.\n" + "x" * 20, 0o600),
+                       ("secret\0" + "x" * 20 + "\n", 0o600), (" " * 20 + "\n", 0o600),
                        ("x" * 2000, 0o600)]:
         file.write_text(text)
         file.chmod(mode)
@@ -596,11 +601,11 @@ def token_files(store):
         problems += lines(("token" in said and "secret" not in said, f"{mode:o}: {said}"))
     store.refuses("--token-file", str(store.folder / "none"))
     store.refuses("--token-file", str(store.folder))
-    file.write_text("s3cret+word&x=1\nanother line\n")
+    file.write_text("s3cret+word&x=12\nanother line\n")
     file.chmod(0o600)
     server = store.serve("--token-file", str(file))
     problems += lines(("#" not in server.line and "s3cret" not in server.line, server.line))
-    server.token = "s3cret+word&x=1"
+    server.token = "s3cret+word&x=12"
     return problems + statuses(200, [("token", server.get("/api/kinds")), ("login", server.log_in())])
 
 
@@ -639,7 +644,7 @@ def sockets_in_the_file_system(store):
 
 def behind_a_proxy(store):
     file = store.folder / "token"
-    file.write_text("token\n")
+    file.write_text("the token of a proxy\n")
     file.chmod(0o600)
     problems = []
     for words in [("--listen", "0.0.0.0:0"), ("--listen", "[::]:0"), ("--behind-proxy",), ("--host", "a.example"), ("word",),

@@ -157,7 +157,7 @@ def a_hundred_thousand_rows(store):
 
 def the_server_is_gone_and_comes_back(store):
     file = store.folder / "token"
-    file.write_text("the token\n")
+    file.write_text("the token of a test\n")
     file.chmod(0o600)
     server = store.serve("--token-file", str(file))
     browser = store.browser = Browser(store.folder)
@@ -166,7 +166,7 @@ def the_server_is_gone_and_comes_back(store):
     browser.js("document.querySelector('input').value = 'wrong'")
     click(browser, "button", "Look")
     has(browser, "this is not the token")
-    browser.js("document.querySelector('input').value = 'the token'")
+    browser.js("document.querySelector('input').value = 'the token of a test'")
     click(browser, "button", "Look")
     has(browser, "mail")
     server.process.kill()
