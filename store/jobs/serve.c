@@ -199,9 +199,7 @@ static int run_server(struct jobs *jobs, struct server *server)
 		say_where(jobs, server);
 		loop(server);
 	}
-	(void)close(server->listener);
-	if (jobs->unix_path)
-		(void)unlink(jobs->unix_path);
+	serve_unlisten(jobs, server);
 	MHD_stop_daemon(server->daemon);
 	if (!server->history)
 		return complain(jobs, "no memory, or no thread");
@@ -246,8 +244,7 @@ int serve(struct jobs *jobs)
 		rc = serve_listen(jobs, server);
 	if (rc == DONE)
 		rc = run_server(jobs, server);
-	else if (server->listener >= 0)
-		(void)close(server->listener);
+	serve_unlisten(jobs, server);
 	(void)sem_destroy(&server->calls);
 	pthread_mutex_destroy(&server->lock);
 	free(server);

@@ -25,6 +25,7 @@
 #include <microhttpd.h>
 #include <pthread.h>
 #include <semaphore.h>
+#include <sys/stat.h>
 #include <sys/types.h>
 
 #define CONNECTIONS 64
@@ -51,6 +52,7 @@ struct server {
 	const struct jobs *jobs; /* options, and the store */
 	struct MHD_Daemon *daemon;
 	int listener;
+	struct stat file; /* the socket of --unix */
 	char url[256]; /* without the token; "" of a socket in the file system */
 	char cookie[64];
 	char token[1025];
@@ -86,6 +88,7 @@ struct answer {
 
 /* In serve_listen.c.  DONE, or why not. */
 int serve_listen(struct jobs *jobs, struct server *server);
+void serve_unlisten(const struct jobs *jobs, struct server *server);
 bool is_loopback_name(const char *host);
 
 /* In serve_token.c. */

@@ -129,6 +129,7 @@ static int listen_to_file(struct jobs *jobs, struct server *server)
 	server->listener = fd;
 	if (rc != 0)
 		return complain(jobs, "%s: %s", jobs->unix_path, strerror(errno));
+	(void)lstat(jobs->unix_path, &server->file);
 	(void)snprintf(server->cookie, sizeof(server->cookie), "hwt-jobs");
 	return listen(fd, 256) == 0 ? DONE : complain(jobs, "%s: %s", jobs->unix_path, strerror(errno));
 }
@@ -141,4 +142,17 @@ int serve_listen(struct jobs *jobs, struct server *server)
 	if (jobs->behind_proxy)
 		(void)snprintf(server->cookie, sizeof(server->cookie), "__Host-hwt-jobs");
 	return rc;
+}
+
+/* The file goes first: once nobody listens, another server takes the path.  Its socket stays. */
+void serve_unlisten(const struct jobs *jobs, struct server *server)
+{
+	struct stat is;
+
+	if (server->file.st_ino != 0 && lstat(jobs->unix_path, &is) == 0 && is.st_ino == server->file.st_ino &&
+	    is.st_dev == server->file.st_dev)
+		(void)unlink(jobs->unix_path);
+	if (server->listener >= 0)
+		(void)close(server->listener);
+	server->listener = -1;
 }
