@@ -40,6 +40,7 @@
 struct slot {
 	int fd; /* -1: free */
 	int64_t until_ns;
+	bool again;   /* it has had a request */
 	bool trusted; /* came by the socket of a file, from this user or root */
 };
 

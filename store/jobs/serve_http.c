@@ -424,7 +424,7 @@ enum MHD_Result serve_request(void *ctx, struct MHD_Connection *connection, cons
 	return send_answer(request, &answer, NULL);
 }
 
-/* The first line of a request is there. */
+/* The first line of a request is there.  The limit of the first one began with the connection. */
 void *serve_begin(void *ctx, const char *uri, struct MHD_Connection *connection)
 {
 	struct server *server = ctx;
@@ -432,8 +432,13 @@ void *serve_begin(void *ctx, const char *uri, struct MHD_Connection *connection)
 
 	(void)uri;
 	pthread_mutex_lock(&server->lock);
-	if (info && info->socket_context)
-		((struct slot *)info->socket_context)->until_ns = hwt_now() + REQUEST_NS;
+	if (info && info->socket_context) {
+		struct slot *slot = info->socket_context;
+
+		if (slot->again)
+			slot->until_ns = hwt_now() + REQUEST_NS;
+		slot->again = true;
+	}
 	pthread_mutex_unlock(&server->lock);
 	return NULL; /* a request of which no more comes would never be freed */
 }

@@ -379,6 +379,23 @@ def slow_requests(store):
                  (server.ask("GET", "/healthz").status == 200, "and then it answers nobody"))
 
 
+def a_request_has_ten_seconds(store):
+    """One that came 3 s after another is closed after that one, whenever the first line of the other came."""
+    server = store.serve()
+    first = socket.create_connection(("127.0.0.1", server.port), PATIENCE_S)
+    server.ask("GET", "/healthz")
+    time.sleep(3)
+    later = socket.create_connection(("127.0.0.1", server.port), PATIENCE_S)
+    server.ask("GET", "/healthz")
+    time.sleep(3)
+    first.sendall(b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n")
+    select.select([later], [], [], PATIENCE_S)
+    closed = select.select([first], [], [], 0)[0]
+    for connection in [first, later]:
+        connection.close()
+    return lines((closed, "its first line gave it the time once more"))
+
+
 #
 # What is answered
 #
@@ -687,7 +704,7 @@ def ends_by_a_signal(store):
 
 
 TESTS = [hosts_of_this_machine_alone, data_needs_the_token, a_guess_waits_a_second, a_guess_holds_up_nobody,
-         a_session_of_its_own, headers_of_each_answer, paths_and_methods, big_bodies, sixty_four_connections, slow_requests,
+         a_session_of_its_own, headers_of_each_answer, paths_and_methods, big_bodies, sixty_four_connections, slow_requests, a_request_has_ten_seconds,
          the_json_of_the_tool, pages_of_a_list, what_is_due_and_why_it_waits, the_last_ten_minutes, hostile_names, each_change, changes_that_are_no_use, token_files, sockets_in_the_file_system,
          behind_a_proxy, ends_by_a_signal]
 
