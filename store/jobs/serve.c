@@ -31,16 +31,23 @@ bool wait_readable(int fd, int ms)
  * Slots
  */
 
+/*
+ * A slot that has the number of the new socket is of a connection that libmicrohttpd closed without a word, as it does
+ * without memory.  The time begins with serve_connection: until then the number may be another's.
+ */
 static struct slot *take_slot(struct server *server, int fd)
 {
 	struct slot *slot = NULL;
 
 	pthread_mutex_lock(&server->lock);
+	for (size_t i = 0; i < CONNECTIONS; i++)
+		if (server->slots[i].fd == fd)
+			server->slots[i].fd = -1;
 	for (size_t i = 0; i < CONNECTIONS && !slot; i++)
 		if (server->slots[i].fd < 0)
 			slot = &server->slots[i];
 	if (slot)
-		*slot = (struct slot){ .fd = fd, .until_ns = hwt_now() + REQUEST_NS };
+		*slot = (struct slot){ .fd = fd };
 	pthread_mutex_unlock(&server->lock);
 	return slot;
 }
@@ -65,9 +72,11 @@ void serve_connection(void *ctx, struct MHD_Connection *connection, void **slot,
 		return;
 	}
 	pthread_mutex_lock(&server->lock);
-	for (size_t i = 0; i < CONNECTIONS; i++)
-		if (info && server->slots[i].fd == info->connect_fd)
+	for (size_t i = 0; i < CONNECTIONS && info && !*slot; i++)
+		if (server->slots[i].fd == info->connect_fd) {
+			server->slots[i].until_ns = hwt_now() + REQUEST_NS;
 			*slot = &server->slots[i];
+		}
 	pthread_mutex_unlock(&server->lock);
 }
 
