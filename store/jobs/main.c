@@ -550,6 +550,16 @@ static bool is_missing(const struct jobs *jobs)
 	return strncmp(jobs->url, "sqlite:", 7) == 0 && !jobs->make && access(jobs->url + 7, F_OK) != 0;
 }
 
+/* A server that only looks cannot write to a file either. */
+static int open_store(struct jobs *jobs, const hwt_store_config *config, char *error, size_t size)
+{
+	char looks[4096 + 32];
+	bool ro = jobs->command->run == serve && !jobs->changes && strncmp(jobs->url, "sqlite:", 7) == 0 &&
+		  snprintf(looks, sizeof(looks), "sqlite:file:%s?mode=ro", jobs->url + 7) < (int)sizeof(looks);
+
+	return hwt_store_open(&jobs->store, ro ? looks : jobs->url, config, error, size);
+}
+
 static int run(struct jobs *jobs)
 {
 	hwt_store_config config = HWT_STORE_CONFIG_INIT;
@@ -567,7 +577,7 @@ static int run(struct jobs *jobs)
 	config.schema = jobs->schema;
 	if (jobs->json)
 		config.warn = NULL;
-	rc = hwt_store_open(&jobs->store, jobs->url, &config, error, sizeof(error));
+	rc = open_store(jobs, &config, error, sizeof(error));
 	if (rc != 0) {
 		say(jobs, error);
 		return rc == EINVAL ? WRONG_USE : NO_DATABASE;

@@ -5,6 +5,8 @@ serve.py [URL of PostgreSQL] [WORD in the names of the tests that are run]
 """
 
 import base64
+import contextlib
+import hashlib
 import http.client
 import json
 import os
@@ -12,6 +14,7 @@ import pathlib
 import select
 import signal
 import socket
+import sqlite3
 import string
 import subprocess
 import sys
@@ -689,6 +692,36 @@ def behind_a_proxy(store):
     return problems + statuses(401, [("the proxy's user is nobody", by_file.ask("GET", "/api/kinds"))])
 
 
+def without_changes_nothing_is_written(store):
+    """Of a file: neither tables, nor a mode, nor members of another boot; nothing of what was no store."""
+    if not store.url.startswith("sqlite:"):
+        return []
+    file = pathlib.Path(store.url[7:])
+    with contextlib.closing(sqlite3.connect(file)) as db:
+        db.execute(f"update {store.schema}_meta set boot = 'another'")
+        db.execute(f"drop view {store.schema}_kinds")
+        db.commit()
+        db.execute("pragma journal_mode = delete")
+    empty, foreign, text = (store.folder / name for name in ["empty", "foreign", "text"])
+    empty.touch()
+    text.write_text("no database" * 100)
+    with contextlib.closing(sqlite3.connect(foreign)) as db:
+        db.execute("create table mine (a)")
+        db.commit()
+    before = {path: hashlib.sha256(path.read_bytes()).digest() for path in [file, empty, foreign, text]}
+    server = store.serve()
+    problems = []
+    for path in DATA_PATHS[:-1]:
+        problems += statuses(200, [(path, server.get(path))])
+    problems += lines((server.end() == 0, "no end"))
+    for path in [empty, foreign, text]:
+        ran = subprocess.run([TOOL, "-d", f"sqlite:{path}", "serve", "--listen", "127.0.0.1:0"], capture_output=True, text=True,
+                             timeout=PATIENCE_S)
+        problems += lines((ran.returncode == 3 and (str(path) in ran.stderr or "not a database" in ran.stderr), f"{path.name}: exit {ran.returncode}: {ran.stderr}"))
+    problems += [f"{path.name} was changed" for path, was in before.items() if hashlib.sha256(path.read_bytes()).digest() != was]
+    return problems
+
+
 def ends_by_a_signal(store):
     problems = []
     for number in [signal.SIGTERM, signal.SIGINT]:
@@ -706,7 +739,7 @@ def ends_by_a_signal(store):
 TESTS = [hosts_of_this_machine_alone, data_needs_the_token, a_guess_waits_a_second, a_guess_holds_up_nobody,
          a_session_of_its_own, headers_of_each_answer, paths_and_methods, big_bodies, sixty_four_connections, slow_requests, a_request_has_ten_seconds,
          the_json_of_the_tool, pages_of_a_list, what_is_due_and_why_it_waits, the_last_ten_minutes, hostile_names, each_change, changes_that_are_no_use, token_files, sockets_in_the_file_system,
-         behind_a_proxy, ends_by_a_signal]
+         behind_a_proxy, without_changes_nothing_is_written, ends_by_a_signal]
 
 
 def run(test, url, n):

@@ -28,6 +28,7 @@
 struct sqlite_db {
 	struct hwts_db db;
 	char *path;
+	bool only_looks; /* nothing is written */
 
 	/* With lock: the queue of threads that want to write. */
 	pthread_mutex_t lock;

@@ -27,13 +27,40 @@ static int refuse_after_fork(void)
 			 " or start the child by exec");
 }
 
+/* sqlite:file:PATH?mode=ro is a store that only looks: nothing is made or changed, also not by the open. */
+static bool only_looks(const char *path)
+{
+	static const char end[] = "?mode=ro";
+	size_t len = strlen(path);
+
+	return strncmp(path, "file:", 5) == 0 && len > 5 + sizeof(end) - 1 &&
+	       strcmp(path + len - (sizeof(end) - 1), end) == 0;
+}
+
+static int find_file(struct sqlite_db *db, const char *path)
+{
+	char *plain;
+	int rc;
+
+	if (!db->only_looks)
+		return hwts_sqlite_find_file(path, &db->path);
+	plain = hwts_copy(path + 5);
+	if (!plain)
+		return ENOMEM;
+	plain[strlen(plain) - strlen("?mode=ro")] = '\0';
+	rc = access(plain, F_OK) == 0 ? hwts_sqlite_find_file(plain, &db->path) : hwts_fail_errno(errno, plain);
+	free(plain);
+	return rc;
+}
+
 static int open_db(const char *url, struct hwts_db **out)
 {
 	struct sqlite_db *db;
 	const char *path = url + strlen("sqlite:");
+	bool looks = only_looks(path);
 	int rc;
 
-	if (*path == '\0' || strcmp(path, ":memory:") == 0 || strncmp(path, "file:", 5) == 0)
+	if (*path == '\0' || strcmp(path, ":memory:") == 0 || (strncmp(path, "file:", 5) == 0 && !looks))
 		return hwts_fail(EINVAL,
 				 "sqlite: \"%s\" names no file; a store in memory would survive nothing, use a "
 				 "path or plain hwt.h",
@@ -51,7 +78,8 @@ static int open_db(const char *url, struct hwts_db **out)
 	/* Relaxed: see refuse_after_fork. */
 	atomic_store_explicit(&owner, getpid(), memory_order_relaxed);
 	atomic_fetch_add_explicit(&databases, 1, memory_order_relaxed);
-	rc = hwts_sqlite_find_file(path, &db->path);
+	db->only_looks = looks;
+	rc = find_file(db, path);
 	if (rc != 0) {
 		atomic_fetch_sub_explicit(&databases, 1, memory_order_relaxed);
 		free(db);
@@ -140,6 +168,8 @@ static int settle(struct sqlite_conn *conn, enum hwts_role role)
 	sqlite3_busy_handler(conn->handle, wait_for_lock, conn);
 	if (role == HWTS_READ)
 		sqlite3_progress_handler(conn->handle, HALT_STEPS, is_halted, &conn->conn);
+	if (sqlite_db(&conn->conn)->only_looks)
+		return 0;
 	if (sqlite3_db_readonly(conn->handle, "main") == 1)
 		return hwts_fail(EACCES,
 				 "sqlite: %s can be read only; the file and its folder must be writable for this user",
@@ -178,9 +208,10 @@ static int connect(struct hwts_db *base, enum hwts_role role, struct hwts_conn *
 	pthread_mutex_lock(&db->lock);
 	db->connections++;
 	pthread_mutex_unlock(&db->lock);
-	rc = sqlite3_open_v2(
-	    db->path, &conn->handle,
-	    SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_PRIVATECACHE, NULL);
+	rc = sqlite3_open_v2(db->path, &conn->handle,
+			     (db->only_looks ? SQLITE_OPEN_READONLY : SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE) |
+				 SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_PRIVATECACHE,
+			     NULL);
 	if (rc == SQLITE_OK)
 		rc = settle(conn, role);
 	else
