@@ -208,7 +208,8 @@ TEST(what_is_put_and_due_now_starts_without_a_reading)
 		put_in(store, "g", 0, 1);
 		CHECK(wait_count(&ended, i + 1));
 	}
-	CHECK_INT(atomic_load(&passes), ==, 0);
+	/* A look that goes on meanwhile may find some of them before their puts are heard of. */
+	CHECK_INT(atomic_load(&passes), <, SHARE);
 	atomic_store(&hwts_test_at, NULL);
 	CHECK_CALL(hwt_store_close(store), 0);
 	atomic_store(&hwts_test_window, 0);
