@@ -177,7 +177,7 @@ def the_server_is_gone_and_comes_back(store):
     has(browser, "The session is over.", "The token")
     problems = lines(("after" not in browser.text(), "the page has logged in by itself"),
                      (browser.js("return document.getElementById('lost').hidden"), "it says that no server answers"))
-    browser.js("document.querySelector('input').value = 'the token'")
+    browser.js("document.querySelector('input').value = 'the token of a test'")
     click(browser, "button", "Look")
     has(browser, "after")
     return problems
@@ -186,13 +186,13 @@ def the_server_is_gone_and_comes_back(store):
 def another_server_gets_no_token(store):
     """Whoever has the port next answers 401 to all, and hears what the page sends then."""
     file = store.folder / "token"
-    file.write_text("the token\n")
+    file.write_text("the token of a test\n")
     file.chmod(0o600)
     server = store.serve("--token-file", str(file))
     browser = store.browser = Browser(store.folder)
     browser.go(server.line)
     has(browser, "The token")
-    browser.js("document.querySelector('input').value = 'the token'")
+    browser.js("document.querySelector('input').value = 'the token of a test'")
     click(browser, "button", "Look")
     has(browser, "mail")
     server.end()
