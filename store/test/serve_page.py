@@ -118,7 +118,7 @@ def hostile_names_are_text(store):
     problems = []
     other = [row["id"] for row in store.tool("list", "json")][0]
     for where, word in [("#/", "onerror"), (f"#/one/{one}", "onerror"), ("#/kind/" + "".join(f"%{byte:02x}" for byte in EVIL_KIND.encode()), "onerror"),
-                        (f"#/one/{other}", "<b>x</b>"), ("#/kind/%00", "takes one kind"), ("#/one/<img src=x>", "no id")]:
+                        (f"#/one/{other}", "<b>x</b>"), ("#/kind/%00", "takes one kind"), ("#/one/<img src=x>", "id is the number of a timeout")]:
         browser.js("location.hash = arguments[0]", where)
         has(browser, word)
         titles = browser.js("return [...document.querySelectorAll('[title]')].map((is) => is.title).join('') + document.title")

@@ -6,10 +6,6 @@ set -u
 cd "$(dirname "$0")/../.." || exit 1
 . test/result.sh
 export BUILD="${BUILD:-build}"
-if [ -z "${HWT_PAGE:-}" ]; then
-	skip serve_page "a browser is make nightly's: HWT_PAGE=1"
-	finish
-fi
 if [ ! -x "$BUILD/hwt-jobs" ]; then
 	skip serve_page "$BUILD/hwt-jobs was not built"
 	finish
