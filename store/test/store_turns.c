@@ -73,6 +73,13 @@ static bool keeps_told(const char *name, int priority, int64_t due_us)
 	return hwts_turns_keeps(&turns, &due, SHARE);
 }
 
+/* The group a has these, in their order. */
+static void fill(struct hwts_turn *turn, int n)
+{
+	for (int i = 0; i < n; i++)
+		add(&turn[i], "a", 10 + i, 0);
+}
+
 static const struct hwts_place everything = { .due_us = HWTS_NEVER };
 
 TEST(what_a_rest_has_goes_before_what_it_precedes)
@@ -81,8 +88,7 @@ TEST(what_a_rest_has_goes_before_what_it_precedes)
 	struct hwts_rest *rest;
 
 	fresh();
-	for (int i = 0; i < 4; i++)
-		add(&turn[i], "a", 10 + i, 0);
+	fill(turn, 4);
 	CHECK(!keeps("a", 1, 20));
 	hwts_turns_at(&turns, 19);
 	CHECK_INT(hwts_turns_rest_us(&turns), ==, 20);
@@ -123,8 +129,7 @@ TEST(a_group_goes_on_when_the_clock_is_put_back)
 
 	fresh();
 	hwts_turns_at(&turns, 20);
-	for (int i = 0; i < 4; i++)
-		add(&turn[i], "a", 10 + i, 0);
+	fill(turn, 4);
 	CHECK(!keeps("a", 1, 20));
 	CHECK(take() == NULL);
 	hwts_turns_at(&turns, 5);
@@ -141,8 +146,7 @@ TEST(few_of_the_rows_that_a_rest_takes_make_it_the_first)
 
 	fresh();
 	hwts_turns_at(&turns, 20);
-	for (int i = 0; i < 4; i++)
-		add(&turn[i], "a", 10 + i, 0);
+	fill(turn, 4);
 	CHECK(!keeps("a", 1, 20));
 	CHECK_INT(turns.firsts, ==, 1);
 	for (int i = 0; i < 10; i++)
@@ -167,8 +171,7 @@ TEST(a_group_that_may_begin_nothing_reads_no_more_than_its_share)
 		turns.paused = !full;
 		turns.each.running = (uint32_t)full;
 		hwts_turns_at(&turns, 20);
-		for (int i = 0; i < SHARE; i++)
-			add(&turn[i], "a", 10 + i, 0);
+		fill(turn, SHARE);
 		if (full)
 			CHECK(take() == &turn[0]);
 		CHECK(!keeps("a", 1, 15));
@@ -181,8 +184,7 @@ TEST(a_group_that_may_begin_nothing_reads_no_more_than_its_share)
 		fresh();
 		turns.paused = true;
 		hwts_turns_at(&turns, 20);
-		for (int i = 0; i < SHARE - 1; i++)
-			add(&turn[i], "a", 10 + i, 0);
+		fill(turn, SHARE - 1);
 		join(&turn[SHARE - 1], "a", 30, 0);
 		CHECK(!keeps("a", 1, 15));
 		end(&turn[SHARE - 1]);
@@ -219,8 +221,7 @@ TEST(of_what_is_read_the_window_keeps_what_is_due_and_a_share)
 
 	fresh();
 	hwts_turns_at(&turns, 100);
-	for (int i = 0; i < SHARE; i++)
-		add(&turn[i], "a", 10 + i, 0);
+	fill(turn, SHARE);
 	CHECK(!keeps("a", 1, 100));
 	rest = hwts_turns_wanted(&turns, SHARE);
 	REQUIRE(rest != NULL);
@@ -465,8 +466,7 @@ TEST(few_that_are_left_are_told_of)
 	struct hwts_turn turn[4];
 
 	fresh();
-	for (int i = 0; i < 4; i++)
-		add(&turn[i], "a", 10 + i, 0);
+	fill(turn, 4);
 	CHECK(!keeps("a", 0, 20));
 	CHECK(!hwts_turns_want(&turns, turn[0].group, SHARE));
 	for (int i = 0; i < 3; i++) {
