@@ -155,45 +155,50 @@ def a_hundred_thousand_rows(store):
     return lines((not browser.console(), f"{browser.console()}"))
 
 
-def the_server_is_gone_and_comes_back(store):
+TOKEN = "the token of a test"
+
+
+def log_in(browser, token=TOKEN):
+    has(browser, "The token")
+    browser.js("document.querySelector('input').value = arguments[0]", token)
+    click(browser, "button", "Look")
+
+
+def at_the_login(store):
+    """A server with the token of a file, and a browser that has to log in; the options of the server."""
     file = store.folder / "token"
-    file.write_text("the token of a test\n")
+    file.write_text(TOKEN + "\n")
     file.chmod(0o600)
-    server = store.serve("--token-file", str(file))
+    words = ["--token-file", str(file)]
+    server = store.serve(*words)
     browser = store.browser = Browser(store.folder)
     browser.go(server.line)
-    has(browser, "The token")
-    browser.js("document.querySelector('input').value = 'wrong'")
-    click(browser, "button", "Look")
+    return server, browser, words
+
+
+def the_server_is_gone_and_comes_back(store):
+    server, browser, words = at_the_login(store)
+    log_in(browser, "wrong")
     has(browser, "this is not the token")
-    browser.js("document.querySelector('input').value = 'the token of a test'")
-    click(browser, "button", "Look")
+    log_in(browser)
     has(browser, "mail")
     server.process.kill()
     server.process.wait()
     has(browser, "The server does not answer", "mail")
     store.put("after", "--at", "1h")
-    store.serve("--token-file", str(file), "--listen", server.host)
+    store.serve(*words, "--listen", server.host)
     has(browser, "The session is over.", "The token")
     problems = lines(("after" not in browser.text(), "the page has logged in by itself"),
                      (browser.js("return document.getElementById('lost').hidden"), "it says that no server answers"))
-    browser.js("document.querySelector('input').value = 'the token of a test'")
-    click(browser, "button", "Look")
+    log_in(browser)
     has(browser, "after")
     return problems
 
 
 def another_server_gets_no_token(store):
     """Whoever has the port next answers 401 to all, and hears what the page sends then."""
-    file = store.folder / "token"
-    file.write_text("the token of a test\n")
-    file.chmod(0o600)
-    server = store.serve("--token-file", str(file))
-    browser = store.browser = Browser(store.folder)
-    browser.go(server.line)
-    has(browser, "The token")
-    browser.js("document.querySelector('input').value = 'the token of a test'")
-    click(browser, "button", "Look")
+    server, browser, _ = at_the_login(store)
+    log_in(browser)
     has(browser, "mail")
     server.end()
     heard = []
