@@ -16,6 +16,12 @@
 
 #define LATENESS_END (LATENESS_AT + COUNTS_LATENESS * sizeof(uint64_t))
 
+/*
+ * A reader of counts that loses its processor between the ends and the begins counts begins whose ends it has missed.
+ * It reads COUNT_READS times at most, and takes the read during which the fewest timeouts have ended.
+ */
+#define COUNT_READS 4
+
 static_assert(LATENESS_AT % 8 == SIZE_BYTES && sizeof(hwt_stats) % 8 == SIZE_BYTES, "fields are of 8 bytes");
 static_assert(sizeof(((hwt_stats *)0)->lateness) == COUNTS_LATENESS * sizeof(uint64_t),
 	      "the histogram has as many bins");
@@ -32,6 +38,14 @@ static size_t whole_fields(size_t size)
 static int64_t as_time(uint64_t ns)
 {
 	return ns < INT64_MAX ? (int64_t)ns : INT64_MAX;
+}
+
+/* Returns how many timeouts have ended or have begun a run, ever. */
+static uint64_t count_ended(const hwt_timer *timer)
+{
+	return atomic_load_explicit(&timer->worker.expired, memory_order_acquire) + /* [count] */
+	       atomic_load_explicit(&timer->given_back, memory_order_acquire) +     /* [count] */
+	       hwt_lanes_cancelled(&timer->lanes) + hwt_tasks_expired(&timer->tasks);
 }
 
 static void count_once(const hwt_timer *timer, hwt_stats *stats)
@@ -83,12 +97,12 @@ static void count_ends(const hwt_timer *timer, hwt_stats *stats)
 {
 	uint64_t least = UINT64_MAX;
 
-	for (unsigned reads = 0; reads < HWT_COUNT_READS && least > 0; reads++) {
-		uint64_t ended = hwt_timer_ended(timer), meanwhile;
+	for (unsigned reads = 0; reads < COUNT_READS && least > 0; reads++) {
+		uint64_t ended = count_ended(timer), meanwhile;
 		hwt_stats read = *stats;
 
 		count_once(timer, &read);
-		meanwhile = hwt_timer_ended(timer) - ended;
+		meanwhile = count_ended(timer) - ended;
 		if (meanwhile < least) {
 			*stats = read;
 			least = meanwhile;
@@ -142,4 +156,27 @@ int hwt_timer_stats(const hwt_timer *timer, hwt_stats *out)
 	count_work(timer, &stats);
 	sized_write(out, out->size, &stats, whole_fields(out->size));
 	return 0;
+}
+
+uint64_t hwt_pending_timeouts(const hwt_timer *timer)
+{
+	uint64_t pending = 0, least = UINT64_MAX, limit;
+
+	CHECK_TIMER(timer);
+	if (timer == NULL)
+		return 0;
+	for (unsigned reads = 0; reads < COUNT_READS && least > 0; reads++) {
+		uint64_t ended = count_ended(timer), begun, meanwhile;
+
+		HWT_POINT("pending count");
+		begun = hwt_lanes_rearmed(&timer->lanes) +
+			hwt_lanes_accepted(&timer->lanes); /* after the ends: [count] */
+		meanwhile = count_ended(timer) - ended;
+		if (meanwhile < least) {
+			pending = begun - ended;
+			least = meanwhile;
+		}
+	}
+	limit = (uint64_t)timer->lanes.max_pending;
+	return limit > 0 && pending > limit ? limit : pending;
 }

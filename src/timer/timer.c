@@ -375,33 +375,3 @@ int hwt_timer_grid(const hwt_timer *timer, int64_t *start_ns)
 	*start_ns = timer->grid.start_ns;
 	return 0;
 }
-
-uint64_t hwt_timer_ended(const hwt_timer *timer)
-{
-	return atomic_load_explicit(&timer->worker.expired, memory_order_acquire) + /* [count] */
-	       atomic_load_explicit(&timer->given_back, memory_order_acquire) +     /* [count] */
-	       hwt_lanes_cancelled(&timer->lanes) + hwt_tasks_expired(&timer->tasks);
-}
-
-uint64_t hwt_pending_timeouts(const hwt_timer *timer)
-{
-	uint64_t pending = 0, least = UINT64_MAX, limit;
-
-	CHECK_TIMER(timer);
-	if (timer == NULL)
-		return 0;
-	for (unsigned reads = 0; reads < HWT_COUNT_READS && least > 0; reads++) {
-		uint64_t ended = hwt_timer_ended(timer), begun, meanwhile;
-
-		HWT_POINT("pending count");
-		begun = hwt_lanes_rearmed(&timer->lanes) +
-			hwt_lanes_accepted(&timer->lanes); /* after the ends: [count] */
-		meanwhile = hwt_timer_ended(timer) - ended;
-		if (meanwhile < least) {
-			pending = begun - ended;
-			least = meanwhile;
-		}
-	}
-	limit = (uint64_t)timer->lanes.max_pending;
-	return limit > 0 && pending > limit ? limit : pending;
-}

@@ -210,15 +210,6 @@ void hwt_timer_start_driven(hwt_timer *timer);
  */
 int64_t hwt_timer_now(const hwt_timer *timer);
 
-/*
- * A reader of counts that loses its processor between the ends and the begins counts begins whose ends it has missed.
- * It reads at most so often, and takes the read during which the fewest timeouts have ended.
- */
-#define HWT_COUNT_READS 4
-
-/* Returns how many timeouts have ended or have begun a run, ever. */
-uint64_t hwt_timer_ended(const hwt_timer *timer);
-
 /* Returns what stop gave back in this record.  (each.c) */
 hwt_pending hwt_timer_unprocessed(struct hwt_record *record);
 
