@@ -10,6 +10,7 @@
  */
 #include "ahead/ahead.h"
 #include "runs/ended.h"
+#include "runs/inherit.h"
 #include "runs/locked.h"
 #include "runs/begun.h"
 #include "store/ability.h"
@@ -268,51 +269,6 @@ static int ask_by_halves(hwt_store *store, struct batch *batch, struct hwts_want
 	return refused ? 0 : rc;
 }
 
-/*
- * What processes held when they died.  The first attempt may have died with the process by chance, so the second comes
- * at once; a task that kills its process must not kill one after the other, nor without end.
- */
-static void inherit(hwt_store *store, struct batch *batch)
-{
-	struct hwts_conn *conn = hwts_conn(store, HWTS_BEGIN);
-	bool any = false;
-
-	for (size_t i = 0; i < batch->count; i++) {
-		struct hwts_want *want = &batch->wants[i];
-		const struct hwts_kind *kind = want->kind;
-
-		if (want->failed || want->refused || want->lost || want->row || !want->dead)
-			continue;
-		any |= want->mark != HWTS_UNMARKED;
-		if (want->mark != HWTS_UNMARKED)
-			continue;
-		if (want->attempt >= kind->max_attempts || batch->at_most_once)
-			want->delay_us = HWTS_NEVER;
-		else if (want->attempt > HWTS_AT_ONCE)
-			want->delay_us = hwts_back_off_us(kind, want->attempt);
-		else if (want->beyond)
-			want->delay_us = 1;
-		any |= want->delay_us > 0;
-	}
-	/* Without a connection, which a later part of the batch may have lost, they are found again. */
-	if (any && conn && hwts_rows_inherit(conn, batch->wants, batch->count) != 0)
-		hwts_warn(store, "begin: %s", hwts_fail_text());
-}
-
-/* Without the lock, behind all else: the program is called, and rows of the batch wait to be handed out. */
-static void tell_failed(hwt_store *store, const struct batch *batch)
-{
-	for (size_t i = 0; i < batch->count; i++) {
-		const struct hwts_want *want = &batch->wants[i];
-
-		if (!want->inherited || want->delay_us != HWTS_NEVER)
-			continue;
-		hwts_warn(store, "timeout %lld has failed for good after %u attempts: its process died each time",
-			  (long long)want->id, want->attempt);
-		hwts_tell_died(store, want->kind, want->id);
-	}
-}
-
 /* Tells of those that have just been set aside. */
 static void tell_refused(hwt_store *store, const struct batch *batch, int64_t first, unsigned count)
 {
@@ -327,7 +283,7 @@ static int begin(hwt_store *store, struct batch *batch, unsigned *failures)
 	unsigned refused = 0;
 	int64_t first = 0;
 
-	inherit(store, batch);
+	hwts_inherit(store, batch->wants, batch->count, batch->at_most_once);
 	if (store->engine->locks_rows)
 		hwts_unblock(store, batch->wants, batch->count, &batch->locked);
 	HWTS_POINT("begun");
@@ -350,7 +306,7 @@ static int begin(hwt_store *store, struct batch *batch, unsigned *failures)
 			not_begun(store, want);
 	}
 	hwts_unlock(store);
-	tell_failed(store, batch);
+	hwts_tell_inherited(store, batch->wants, batch->count);
 	tell_refused(store, batch, first, refused);
 	return rc;
 }

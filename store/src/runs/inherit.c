@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The runs of processes that died, of which a begin has found that they are not begun again at once; beginner.c. */
+#include "runs/ended.h"
+#include "runs/inherit.h"
+#include "store/conns.h"
+#include "store/kind.h"
+#include "store/run.h"
+#include "store/store.h"
+
+/*
+ * What processes held when they died.  The first attempt may have died with the process by chance, so the second comes
+ * at once; a task that kills its process must not kill one after the other, nor without end.
+ */
+void hwts_inherit(hwt_store *store, struct hwts_want *wants, size_t n, bool at_most_once)
+{
+	struct hwts_conn *conn = hwts_conn(store, HWTS_BEGIN);
+	bool any = false;
+
+	for (size_t i = 0; i < n; i++) {
+		struct hwts_want *want = &wants[i];
+		const struct hwts_kind *kind = want->kind;
+
+		if (want->failed || want->refused || want->lost || want->row || !want->dead)
+			continue;
+		any |= want->mark != HWTS_UNMARKED;
+		if (want->mark != HWTS_UNMARKED)
+			continue;
+		if (want->attempt >= kind->max_attempts || at_most_once)
+			want->delay_us = HWTS_NEVER;
+		else if (want->attempt > HWTS_AT_ONCE)
+			want->delay_us = hwts_back_off_us(kind, want->attempt);
+		else if (want->beyond)
+			want->delay_us = 1;
+		any |= want->delay_us > 0;
+	}
+	/* Without a connection, which a later part of the batch may have lost, they are found again. */
+	if (any && conn && hwts_rows_inherit(conn, wants, n) != 0)
+		hwts_warn(store, "begin: %s", hwts_fail_text());
+}
+
+/* Without the lock, behind all else: the program is called, and rows of the batch wait to be handed out. */
+void hwts_tell_inherited(hwt_store *store, const struct hwts_want *wants, size_t n)
+{
+	for (size_t i = 0; i < n; i++) {
+		const struct hwts_want *want = &wants[i];
+
+		if (!want->inherited || want->delay_us != HWTS_NEVER)
+			continue;
+		hwts_warn(store, "timeout %lld has failed for good after %u attempts: its process died each time",
+			  (long long)want->id, want->attempt);
+		hwts_tell_died(store, want->kind, want->id);
+	}
+}
