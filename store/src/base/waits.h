@@ -3,7 +3,8 @@
  * Why timeouts that are due have not started: for each reason how many, and the oldest of them.
  *
  * Each is counted once, by the room that decides: the turns of groups, the window, the shards, the queue for threads.
- * share/why.c adds them up when somebody asks, so that nothing is counted while timeouts run.
+ * share/why.c adds them up when somebody asks, and each third of a lease for warnings: nothing is counted while
+ * timeouts run.
  */
 #ifndef HWTS_WAITS_H
 #define HWTS_WAITS_H
@@ -40,6 +41,12 @@ static inline void hwts_waits_move(struct hwts_waits *waits, hwt_store_wait from
 {
 	hwts_wait_join(&waits->of[to], &waits->of[from]);
 	waits->of[from] = (struct hwts_wait){ .count = 0 };
+}
+
+/* How long something has been due; 0: not yet, or nobody knows. */
+static inline int64_t hwts_age_ns(int64_t now_us, int64_t due_us)
+{
+	return hwts_within(now_us - HWTS_MAX(due_us, 0), now_us) * 1000;
 }
 
 static inline void hwts_waits_join(struct hwts_waits *to, const struct hwts_waits *other)

@@ -63,10 +63,8 @@ static void see_overdue(hwt_store *store, const struct hwts_kind *kind, struct o
 
 static void set_overdue(const hwt_store *store, const struct overdue *overdue, hwt_store_stats *stats)
 {
-	int64_t oldest_us = HWTS_MAX(overdue->oldest_us, 0); /* a row that somebody has edited may say anything */
-
 	stats->overdue = overdue->count;
-	stats->overdue_oldest_ns = overdue->count ? HWTS_MAX(hwts_clock_db_us(store) - oldest_us, 0) * 1000 : 0;
+	stats->overdue_oldest_ns = overdue->count ? hwts_age_ns(hwts_clock_db_us(store), overdue->oldest_us) : 0;
 }
 
 static void set_waits(const hwt_store *store, const struct hwts_waits *waits, hwt_store_stats *stats)
@@ -77,9 +75,7 @@ static void set_waits(const hwt_store *store, const struct hwts_waits *waits, hw
 		const struct hwts_wait *wait = &waits->of[i];
 
 		stats->waiting[i] = wait->count;
-		stats->waiting_oldest_ns[i] = wait->count
-						  ? hwts_within(now_us - HWTS_MAX(wait->oldest_us, 0), now_us) * 1000
-						  : 0;
+		stats->waiting_oldest_ns[i] = wait->count ? hwts_age_ns(now_us, wait->oldest_us) : 0;
 	}
 }
 

@@ -101,8 +101,7 @@ static void note_nobody(hwt_store_kind_info *info, int64_t now_us)
 	if (info->processes > 0 || info->oldest_due_us == 0 || info->oldest_due_us > now_us)
 		return;
 	info->waiting[HWT_STORE_WAITS_NOBODY] = 1;
-	info->waiting_oldest_ns[HWT_STORE_WAITS_NOBODY] = HWTS_MIN(now_us - info->oldest_due_us, INT64_MAX / 1000) *
-							  1000;
+	info->waiting_oldest_ns[HWT_STORE_WAITS_NOBODY] = hwts_age_ns(now_us, info->oldest_due_us);
 }
 
 static int add_info(void *ctx, const struct hwts_value *row)

@@ -85,15 +85,14 @@ static bool is_news(hwt_store *store, struct hwts_watch *watch, const struct hwt
 	return watch->told != was;
 }
 
-static void watch(hwt_store *store, const char *kind, size_t why, struct hwts_watch *watch,
+static void watch(hwt_store *store, int64_t now_us, const char *kind, size_t why, struct hwts_watch *watch,
 		  const struct hwts_wait *wait)
 {
-	int64_t age_ns;
+	/* Of an unknown age: since it was first seen. */
+	int64_t age_ns = wait->oldest_us == HWTS_NEVER ? hwt_now() - watch->since_ns
+						       : hwts_age_ns(now_us, wait->oldest_us);
 	char which[64];
 
-	hwts_lock(store);
-	age_ns = wait->count ? (hwts_clock_db_us(store) - HWTS_MAX(wait->oldest_us, 0)) * 1000 : 0;
-	hwts_unlock(store);
 	if (!is_news(store, watch, wait, age_ns))
 		return;
 	(void)snprintf(which, sizeof(which), wait->id ? "timeout %lld" : "what is due", (long long)wait->id);
@@ -104,26 +103,38 @@ static void watch(hwt_store *store, const char *kind, size_t why, struct hwts_wa
 		hwts_warn(store, "kind %s: nothing waits any more, reason %s", kind, hwts_wait_word(why));
 }
 
+/* The kind behind this one, and what of it waits; NULL: there is none. */
+static struct hwts_kind *look_at_next(hwt_store *store, struct hwts_kind *kind, struct hwts_waits *waits,
+				      int64_t *now_us)
+{
+	hwts_lock(store);
+	*now_us = hwts_clock_db_us(store);
+	kind = hwts_kind_next(store, kind);
+	if (kind)
+		hwts_waits_of_kind(store, kind, waits);
+	hwts_unlock(store);
+	return kind;
+}
+
 void hwts_waits_watch(hwt_store *store, struct hwts_watching *watching)
 {
 	struct hwts_waits all = { { { .count = 0 } } }, waits;
 	const char *names[HWT_STORE_WAITS] = { NULL };
+	struct hwts_kind *kind = NULL;
+	int64_t now_us;
 
 	if (hwt_now() - watching->last_ns < store->config.lease_ns / 3)
 		return;
 	watching->last_ns = hwt_now();
-	HWTS_EACH_KIND (store, kind) {
-		hwts_lock(store);
-		hwts_waits_of_kind(store, kind, &waits);
-		hwts_unlock(store);
+	while ((kind = look_at_next(store, kind, &waits, &now_us)) != NULL) {
 		for (size_t i = 0; i < HWT_STORE_WAITS; i++)
 			if (texts[i] && !is_of_process(i))
-				watch(store, kind->name, i, &kind->watch[i], &waits.of[i]);
+				watch(store, now_us, kind->name, i, &kind->watch[i], &waits.of[i]);
 			else if (waits.of[i].count && (!names[i] || waits.of[i].oldest_us < all.of[i].oldest_us))
 				names[i] = kind->name;
 		hwts_waits_join(&all, &waits);
 	}
 	for (size_t i = 0; i < HWT_STORE_WAITS; i++)
 		if (is_of_process(i))
-			watch(store, names[i] ? names[i] : "of any", i, &watching->of[i], &all.of[i]);
+			watch(store, now_us, names[i] ? names[i] : "of any", i, &watching->of[i], &all.of[i]);
 }
