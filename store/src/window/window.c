@@ -309,7 +309,10 @@ void hwts_window_ended(hwt_store *store, const struct hwts_row *row, int64_t due
 	entry->len = (uint32_t)row->len;
 	if (row->replaced)
 		entry->priority = row->priority;
-	wait_for(entry, row->hit ? row->waits : HWT_STORE_STARTS, HWTS_MIN(row->base_us, hwts_clock_db_us(store)));
+	if (row->hit && row->waits != HWT_STORE_STARTS)
+		wait_for(entry, row->waits, HWTS_MIN(row->base_us, hwts_clock_db_us(store)));
+	else
+		entry->why = HWT_STORE_STARTS;
 	/* One that has not started for a reason of its own stays, so that it is told of, up to the share of a group. */
 	if (due_us == HWTS_NEVER || !shard || !shard->held ||
 	    (hwts_window_is_for_a_look(shard, &(struct hwts_due){ .id = row->id, .due_us = due_us }) &&

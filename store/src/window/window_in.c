@@ -100,7 +100,8 @@ void hwts_window_see(hwt_store *store, const struct hwts_due *due)
 	entry->priority = due->priority;
 	if (entry->state == HWTS_ARMED) {
 		entry->heard = hwts_window_number(store);
-		if (due->due_us > hwts_clock_db_us(store) && due->due_us != entry->turn.due_us)
+		if (entry->why != HWT_STORE_STARTS && due->due_us != entry->turn.due_us &&
+		    due->due_us > hwts_clock_db_us(store))
 			entry->why = HWT_STORE_STARTS; /* it has been moved, and is not due */
 		if (due->due_us < entry->turn.due_us && !entry->aside)
 			hwts_window_arm_again(entry, due->due_us);
