@@ -28,13 +28,13 @@ static int refuse_after_fork(void)
 }
 
 /* sqlite:file:PATH?mode=ro is a store that only looks: nothing is made or changed, also not by the open. */
+#define LOOKS "?mode=ro"
+
 static bool only_looks(const char *path)
 {
-	static const char end[] = "?mode=ro";
-	size_t len = strlen(path);
+	size_t len = strlen(path), least = strlen("file:" LOOKS);
 
-	return strncmp(path, "file:", 5) == 0 && len > 5 + sizeof(end) - 1 &&
-	       strcmp(path + len - (sizeof(end) - 1), end) == 0;
+	return strncmp(path, "file:", 5) == 0 && len > least && strcmp(path + len - strlen(LOOKS), LOOKS) == 0;
 }
 
 static int find_file(struct sqlite_db *db, const char *path)
@@ -47,7 +47,7 @@ static int find_file(struct sqlite_db *db, const char *path)
 	plain = hwts_copy(path + 5);
 	if (!plain)
 		return ENOMEM;
-	plain[strlen(plain) - strlen("?mode=ro")] = '\0';
+	plain[strlen(plain) - strlen(LOOKS)] = '\0';
 	rc = access(plain, F_OK) == 0 ? hwts_sqlite_find_file(plain, &db->path) : hwts_fail_errno(errno, plain);
 	free(plain);
 	return rc;

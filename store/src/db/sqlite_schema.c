@@ -84,22 +84,21 @@ static int note_boot(struct sqlite_conn *conn)
 int hwts_sqlite_prepare(struct hwts_conn *base)
 {
 	struct sqlite_conn *conn = sqlite_conn(base);
+	const struct sqlite_db *db = sqlite_db(base);
 	int64_t version = 0;
 	int rc = version_of(conn, &version);
 
-	if (rc == 0 && version == 0 && sqlite_db(base)->only_looks)
-		return hwts_fail(ENOENT, "sqlite: there is no store in %s: it has no tables %s_*",
-				 sqlite_db(base)->path, base->db->prefix);
 	if (rc == 0 && version == 0) {
-		rc = make_tables(conn);
+		rc = db->only_looks ? hwts_fail(ENOENT, "sqlite: there is no store in %s: it has no tables %s_*",
+						db->path, base->db->prefix)
+				    : make_tables(conn);
 		if (rc == 0)
 			rc = version_of(conn, &version);
 	}
 	if (rc == 0)
 		rc = hwts_check_version(base->db, (int)version);
-	if (sqlite_db(base)->only_looks)
+	if (rc != 0 || db->only_looks)
 		return rc;
-	if (rc == 0)
-		find_views(conn);
-	return rc == 0 ? note_boot(conn) : rc;
+	find_views(conn);
+	return note_boot(conn);
 }

@@ -336,13 +336,15 @@ hwt_store_wait hwts_turns_why(const struct hwts_turns *turns, const struct hwts_
 
 	if (turns->stalled) /* what is known of pauses and limits may be over */
 		return HWT_STORE_WAITS_RULES;
-	if (hwts_turns_is_paused(turns, group) && !turn->counted)
-		return HWT_STORE_WAITS_PAUSE;
-	if (rules.running > 0 && group->running >= rules.running && !turn->counted)
-		return group->running - group->elsewhere < rules.running ? HWT_STORE_WAITS_ELSEWHERE
-									 : HWT_STORE_WAITS_CAP;
-	if (!turn->counted && token_ns(turns, group, &rules, group->reserved, now_ns) > now_ns)
-		return HWT_STORE_WAITS_RATE;
+	if (!turn->counted) {
+		if (hwts_turns_is_paused(turns, group))
+			return HWT_STORE_WAITS_PAUSE;
+		if (rules.running > 0 && group->running >= rules.running)
+			return group->running - group->elsewhere < rules.running ? HWT_STORE_WAITS_ELSEWHERE
+										 : HWT_STORE_WAITS_CAP;
+		if (token_ns(turns, group, &rules, group->reserved, now_ns) > now_ns)
+			return HWT_STORE_WAITS_RATE;
+	}
 	if (group->queue && group->queue->is_rest)
 		return HWT_STORE_WAITS_READ;
 	return group->where == IN_RING && turns->first != group ? HWT_STORE_WAITS_TURN : HWT_STORE_STARTS;

@@ -261,14 +261,6 @@ static int read_clock(struct hwts_conn *conn, int64_t *now_us)
 	return conn->db->engine->locks_rows ? 0 : hwts_rows_clock(conn, HWTS_SYNCED | HWTS_OPEN, now_us);
 }
 
-static bool any_keeps(const struct hwts_put *puts, size_t n)
-{
-	for (size_t i = 0; i < n; i++)
-		if (puts[i].keep_due)
-			return true;
-	return false;
-}
-
 static int send(struct hwts_conn *conn, struct hwts_put *puts, size_t n, unsigned flags, bool tells)
 {
 	int64_t *ids = hwts_alloc(n * sizeof(*ids)), now_us;
@@ -304,14 +296,14 @@ static size_t part_of(const struct hwts_put *puts, size_t n)
  */
 int hwts_rows_send(struct hwts_conn *conn, struct hwts_put *puts, size_t n, unsigned flags, bool tells)
 {
-	bool keeps = any_keeps(puts, n), ends = keeps && !(flags & HWTS_OPEN);
+	bool keeps = n > 0 && puts[part_of(puts, n) - 1].keep_due, ends = keeps && !(flags & HWTS_OPEN);
 	int rc = 0;
 
 	flags |= keeps ? HWTS_OPEN : 0;
 	for (size_t at = 0, count; at < n && rc == 0; at += count) {
-		count = keeps ? part_of(puts + at, n - at) : n;
+		count = part_of(puts + at, n - at);
 		rc = send(conn, puts + at, count, flags, tells && !keeps);
-		if (rc == 0 && keeps)
+		if (rc == 0)
 			rc = hwts_rows_keep(conn, &puts[at + count - 1]);
 	}
 	return rc != 0 || ends ? hwts_finish(conn, rc) : 0;
