@@ -321,7 +321,7 @@ typedef struct hwt_store_kind_info {
 	 * living process runs the kind.  The other reasons are 0, for each process knows its own. */
 	uint64_t waiting[HWT_STORE_WAITS];
 	int64_t waiting_oldest_ns[HWT_STORE_WAITS];
-	int64_t waiting_age_ns; /* how old the oldest of what processes have written is; 0: none has */
+	int64_t waiting_age_ns; /* how old the oldest of what processes have written is; 0: none has, as yet */
 } hwt_store_kind_info;
 
 /* A group of a kind that has rules of its own. */

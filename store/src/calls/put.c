@@ -124,7 +124,7 @@ static int describe(const hwt_store_spec *given, struct hwts_put *put)
 }
 
 /*
- * The first time of a series, which is after the database's now.  conn NULL: one of the pool asks for that.  On SQLite
+ * The first time of a series, which is after the database's now.  conn NULL: one of conns.c asks for that.  On SQLite
  * the clock is this machine's.
  */
 static int set_first_time(hwt_store *store, struct hwts_conn *conn, struct hwts_put *put)
@@ -244,7 +244,7 @@ static int put(hwt_store *store, struct hwts_put *puts, size_t n, bool all, bool
 	return rc;
 }
 
-/* A group: what fails for a reason of its own must not fail the others. */
+/* The puts of a commit: one that fails for a reason of its own must not fail the others. */
 void hwts_commit_puts(hwt_store *store, struct hwts_request *requests, size_t n)
 {
 	struct hwts_put one = { 0 }, *puts = n == 1 ? &one : hwts_alloc(n * sizeof(*puts));

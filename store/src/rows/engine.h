@@ -81,7 +81,7 @@ struct hwts_db {
 struct hwts_conn {
 	struct hwts_db *db;
 	enum hwts_role role;
-	struct hwts_conn *next; /* of the pool */
+	struct hwts_conn *next; /* in conns.c */
 	const char *here;       /* a caller's: the condition that it leads to this store; sql.h */
 	bool broken;
 	bool refused;   /* the last failure lay in what was sent or stored, so it will fail again */
@@ -177,7 +177,7 @@ struct hwts_row {
 	bool cancelled;               /* set by the end: it was cancelled in its run */
 	bool kept;                    /* set by the end, with replaced: settings that were kept hold now */
 	bool give_back;               /* it was not started */
-	bool serves;   /* its series goes on at its next time: settings that were kept for this end hold */
+	bool serves;   /* its series goes on, or looks for its first time: settings that were kept for this end hold */
 	bool ending;   /* its end is to be committed */
 	bool again;    /* its task has answered so, or it came too late: no failure */
 	bool synced;   /* once its end was answered, no crash of the server may undo it */

@@ -75,10 +75,8 @@ static void wait_for_turn(hwt_store *store)
 	int64_t until_ns = hwt_now() + MOST_WAIT_NS;
 
 	pthread_mutex_lock(&store->conns->lock);
-	while (store->conns->used_count >= MOST && hwt_now() < until_ns) {
-		HWTS_POINT("pool is full");
+	while (store->conns->used_count >= MOST && hwt_now() < until_ns)
 		hwts_wait_ns(&store->conns->freed, &store->conns->lock, until_ns - hwt_now());
-	}
 	store->conns->used_count++;
 	pthread_mutex_unlock(&store->conns->lock);
 }

@@ -8,7 +8,7 @@
  *   one before it, from 64 to 65,536.  A put draws on its own connection, before its transaction.
  *
  *   hwt_store_put_on must not draw where it puts: what the caller rolls back would be drawn again, and a stranger's
- *   timeout would get an id that is still in somebody's hands.  It draws on a connection of the pool.  On SQLite the
+ *   timeout would get an id that is still in somebody's hands.  It draws on a connection of conns.c.  On SQLite the
  *   caller's transaction keeps all others from writing: there the drawer draws, a thread that waits until it is over.
  *
  * Threads

@@ -12,7 +12,7 @@ struct hwts_numbers {
 		int64_t next, left;
 	} ranges[2];       /* the first is used up before the second */
 	int64_t block;     /* how many are drawn the next time */
-	unsigned connects; /* of the pool, when they were drawn */
+	unsigned connects; /* of conns.c, when they were drawn */
 	bool drawing, has_drawer, halt;
 	pthread_t drawer;
 };
