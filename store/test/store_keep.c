@@ -274,6 +274,37 @@ static int64_t priority_of_turn(int64_t of)
 	return priority;
 }
 
+static atomic_uint looks;
+static int64_t of_next_look; /* the priority, before it is told what it has read */
+
+/* Declares behind what the first look has read. */
+static void declare_at_look(const char *where)
+{
+	if (strcmp(where, "looked") != 0)
+		return;
+	if (atomic_load(&looks) == 0)
+		declare(DECLARED("b", DAY, .period_ns = DAY, .priority = 5));
+	else
+		of_next_look = priority_of_turn(id);
+	atomic_fetch_add(&looks, 1);
+}
+
+TEST(a_look_that_read_before_it_does_not_undo_a_priority)
+{
+	set_up(0, 0);
+	begin_paused(DECLARED("a", 0, .period_ns = DAY));
+	WAIT_FOR(priority_of_turn(id) == 0);
+	atomic_store(&looks, 0);
+	atomic_store(&hwts_test_at, declare_at_look);
+	for (unsigned i = 1; i <= 2; i++) {
+		look_now(store);
+		CHECK(wait_count(&looks, i));
+	}
+	atomic_store(&hwts_test_at, NULL);
+	CHECK_INT(of_next_look, ==, 5);
+	end();
+}
+
 /* Declared by the process that has it, by another one, and by SQL. */
 TEST(what_is_due_starts_in_the_order_of_the_new_priority)
 {

@@ -175,6 +175,7 @@ static void collect(struct hwts_reader *reader, int64_t now_us)
 		if (look->sweeps && shard->held && shard->reach_us == 0)
 			look->held[look->held_count++] = held_of(now_us, kind, shard);
 	store->reading->unread &= look->held_count > 0; /* then hwts_look_found says it */
+	look->heard = hwts_window_number(store);
 	look->page = HWTS_MAX(HWTS_PAGE / HWTS_MAX(look->held_count, 1), 1);
 	look->late_us = now_us - store->db->lease_us / 3;
 	reader->loaded = news;

@@ -36,7 +36,7 @@ static void fail(hwt_store *store, struct hwts_kind *kind, const struct hwts_due
 		hwts_window_erase(entry);
 }
 
-static void see(hwt_store *store, struct hwts_look *look, const struct hwts_due *due)
+static void see(hwt_store *store, struct hwts_look *look, struct hwts_due *due)
 {
 	struct hwts_kind *kind = NULL;
 
@@ -45,7 +45,7 @@ static void see(hwt_store *store, struct hwts_look *look, const struct hwts_due 
 	if (due->epoch != 0 && kind->row.mode == HWT_STORE_AT_MOST_ONCE)
 		fail(store, kind, due);
 	else if (due->part <= HWTS_LATE)
-		hwts_window_see(store, due);
+		hwts_window_read(store, due, look->heard);
 	else if (due->part == HWTS_OVERDUE)
 		look->missed |= hwts_window_rescue(store, due);
 	else

@@ -47,7 +47,8 @@ static struct hwts_refill refill_of(hwt_store *store, const struct hwts_kind *ki
 				      .group_len = group->len,
 				      .from = { rest->from.due_us, rest->from.id - 1 },
 				      .to = { shard->mark_due_us, shard->mark_id },
-				      .page = hwts_rest_page(&kind->turns, rest, hwts_window_share(store)) };
+				      .page = hwts_rest_page(&kind->turns, rest, hwts_window_share(store)),
+				      .heard = hwts_window_number(store) };
 
 	if (soon_us > shard->mark_due_us)
 		refill.to = (struct hwts_place){ soon_us, INT64_MAX };
@@ -72,7 +73,7 @@ static size_t collect(hwt_store *store, struct hwts_rest **rests, struct hwts_re
 static struct hwts_place keep(hwt_store *store, const struct hwts_rest *rest, const struct hwts_refill *refill, bool ok)
 {
 	for (size_t i = 0; i < refill->count; i++)
-		if (!hwts_window_refill(store, rest, &refill->dues[i]))
+		if (!hwts_window_refill(store, rest, &refill->dues[i], refill->heard))
 			return (struct hwts_place){ refill->dues[i].due_us, refill->dues[i].id };
 	if (ok && refill->count < refill->page)
 		return (struct hwts_place){ .due_us = HWTS_NEVER };

@@ -270,6 +270,7 @@ struct hwts_look {
 	size_t held_count, held_room;
 	size_t ahead_count; /* held[0 .. ahead_count - 1] are read from their marks */
 	size_t page;        /* most rows a shard */
+	uint64_t heard;     /* how much the window had heard when it was sent */
 	bool sweeps;        /* also behind the marks, in all that are held: from from_us on; */
 	bool far;           /* what is overdue from where the last sweep that did so has ended */
 	int64_t from_us;

@@ -179,6 +179,7 @@ struct hwts_refill {
 	char group[HWTS_KEY_MAX];
 	struct hwts_place from, to; /* behind from, which its rows move, to included */
 	size_t page;
+	uint64_t heard;        /* as a look has it */
 	struct hwts_due *dues; /* the caller frees them */
 	size_t count, room;
 };

@@ -98,8 +98,8 @@ void hwts_window_see(hwt_store *store, const struct hwts_due *due)
 	hwts_window_known(entry);
 	entry->len = HWTS_MAX(entry->len, due->len);
 	entry->priority = due->priority;
+	entry->heard = hwts_window_number(store);
 	if (entry->state == HWTS_ARMED) {
-		entry->heard = hwts_window_number(store);
 		if (entry->why != HWT_STORE_STARTS && due->due_us != entry->turn.due_us &&
 		    due->due_us > hwts_clock_db_us(store))
 			entry->why = HWT_STORE_STARTS; /* it has been moved, and is not due */
@@ -110,6 +110,15 @@ void hwts_window_see(hwt_store *store, const struct hwts_due *due)
 		if (entry->state == HWTS_IS_DUE && entry->turn.priority != entry->priority)
 			change_priority(entry);
 	}
+}
+
+void hwts_window_read(hwt_store *store, struct hwts_due *due, uint64_t heard)
+{
+	const struct hwts_entry *entry = hwts_window_find(store, due->id);
+
+	if (entry && entry->heard > heard)
+		due->priority = entry->priority;
+	hwts_window_see(store, due);
 }
 
 /* Beyond a kind's share what news tell is left to a look, so that forged news leave room for rows. */
@@ -134,7 +143,7 @@ void hwts_window_hear(hwt_store *store, const struct hwts_due *due)
 	}
 }
 
-bool hwts_window_refill(hwt_store *store, const struct hwts_rest *rest, const struct hwts_due *due)
+bool hwts_window_refill(hwt_store *store, const struct hwts_rest *rest, struct hwts_due *due, uint64_t heard)
 {
 	struct hwts_kind *kind;
 	struct hwts_shard *shard = hwts_shard(store, due->shard, &kind);
@@ -147,7 +156,7 @@ bool hwts_window_refill(hwt_store *store, const struct hwts_rest *rest, const st
 	if (!entry)
 		(void)add(store, kind, due, false);
 	else if (entry->state == HWTS_ARMED)
-		hwts_window_see(store, due);
+		hwts_window_read(store, due, heard);
 	return true;
 }
 
