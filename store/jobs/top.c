@@ -73,9 +73,20 @@ static bool see(void *ctx, const hwt_store_info *info)
 	return ++page->seen < SAMPLE;
 }
 
+static bool note_rules(void *ctx, const hwt_store_group_info *info)
+{
+	struct page *page = ctx;
+
+	for (size_t i = 0; i < page->group_count; i++)
+		if (strcmp(page->groups[i].name, info->group) == 0 && strcmp(page->groups[i].kind, info->kind) == 0)
+			write_rules(info, page->groups[i].rules, sizeof(page->groups[i].rules));
+	return true;
+}
+
 static bool sample(void *ctx, const hwt_store_kind_info *info)
 {
 	struct page *page = ctx;
+	size_t groups = page->group_count;
 	hwt_store_which which = HWT_STORE_WHICH_INIT;
 
 	if (page->jobs->n == 1 && strcmp(page->jobs->words[0], info->kind) != 0)
@@ -85,6 +96,8 @@ static bool sample(void *ctx, const hwt_store_kind_info *info)
 	which.states = PENDING | RUNNING;
 	page->seen = 0;
 	(void)hwt_store_each_ex(page->jobs->store, &which, see, page);
+	if (page->group_count > groups)
+		(void)hwt_store_each_group(page->jobs->store, info->kind, note_rules, page);
 	return true;
 }
 
@@ -121,37 +134,7 @@ static void json_places(const char *name, const struct place *places, size_t n, 
 	fputs("]", stdout);
 }
 
-struct places {
-	struct place *of;
-	size_t n;
-};
-
-static bool note_rules(void *ctx, const hwt_store_group_info *info)
-{
-	const struct places *places = ctx;
-
-	for (size_t i = 0; i < places->n; i++)
-		if (strcmp(places->of[i].name, info->group) == 0 && strcmp(places->of[i].kind, info->kind) == 0)
-			write_rules(info, places->of[i].rules, sizeof(places->of[i].rules));
-	return true;
-}
-
-/* Each kind is read once, however many of its groups have a line. */
-static void read_rules(const struct jobs *jobs, struct place *of, size_t n)
-{
-	struct places places = { of, n };
-
-	for (size_t i = 0; i < n; i++) {
-		bool first = of[i].kind[0] != '\0';
-
-		for (size_t before = 0; before < i && first; before++)
-			first = strcmp(of[before].kind, of[i].kind) != 0;
-		if (first)
-			(void)hwt_store_each_group(jobs->store, of[i].kind, note_rules, &places);
-	}
-}
-
-static void print_places(const struct page *page, const char *title, struct place *places, size_t n, int rows)
+static void print_places(const struct page *page, const char *title, const struct place *places, size_t n, int rows)
 {
 	const struct jobs *jobs = page->jobs;
 	char oldest[48];
@@ -160,7 +143,6 @@ static void print_places(const struct page *page, const char *title, struct plac
 		return;
 	if (n > (size_t)rows - 2)
 		n = (size_t)rows - 2;
-	read_rules(jobs, places, n);
 	printf("\n%s%-40s %8s %8s %8s  %-14s%s\n", paint(jobs, BOLD), title, "RUNNING", "OVERDUE", "NEXT", "OLDEST DUE",
 	       paint(jobs, PLAIN));
 	for (size_t i = 0; i < n; i++) {
