@@ -20,13 +20,6 @@ static const char TOO_MANY[] =
     "Cache-Control: no-store\r\nConnection: close\r\nContent-Length: 39\r\n\r\n" TOO_MANY_BODY;
 _Static_assert(sizeof(TOO_MANY_BODY) - 1 == 39, "Content-Length");
 
-bool wait_readable(int fd, int ms)
-{
-	struct pollfd is = { .fd = fd, .events = POLLIN };
-
-	return poll(&is, 1, ms) > 0;
-}
-
 /*
  * Slots
  */

@@ -108,9 +108,10 @@ void serve_end(void *ctx, struct MHD_Connection *connection, void **request, enu
 void serve_connection(void *ctx, struct MHD_Connection *connection, void **slot,
 		      enum MHD_ConnectionNotificationCode what);
 struct answer say_error(unsigned status, const char *text);
+struct answer no_memory(unsigned status);
+struct answer end_answer(FILE *out, const struct answer *answer); /* closes the stream of its text */
 
 /* In serve.c. */
-bool wait_readable(int fd, int ms);
 
 /* In serve_api.c. */
 struct answer answer_command(struct request *request, const char *command); /* of a GET, or of a body */

@@ -181,7 +181,7 @@ static struct answer answer_of(struct call *call, const char *type)
 		return answer;
 	}
 	free(call->err);
-	return say_error(MHD_HTTP_SERVICE_UNAVAILABLE, "no memory");
+	return no_memory(MHD_HTTP_SERVICE_UNAVAILABLE);
 }
 
 static bool prepare(struct call *call, struct request *request, const char *command)
@@ -226,7 +226,7 @@ struct answer answer_command(struct request *request, const char *command)
 	const char *name = strcmp(command, "kinds") == 0 ? "stats" : command;
 
 	if (!prepare(&call, request, name))
-		return say_error(MHD_HTTP_SERVICE_UNAVAILABLE, "no memory");
+		return no_memory(MHD_HTTP_SERVICE_UNAVAILABLE);
 	if (request->posts && !read_body(&call, request) && call.rc == DONE)
 		call.rc = complain(&call.jobs, "the body is no JSON object of the options' names");
 	else if (!request->posts)
@@ -246,7 +246,7 @@ struct answer answer_metrics(struct request *request, const char *name)
 
 	(void)name;
 	if (!prepare(&call, request, "stats"))
-		return say_error(MHD_HTTP_SERVICE_UNAVAILABLE, "no memory");
+		return no_memory(MHD_HTTP_SERVICE_UNAVAILABLE);
 	call.jobs.prometheus = true;
 	run_call(&call, request->server);
 	return answer_of(&call, "text/plain; version=0.0.4; charset=utf-8");

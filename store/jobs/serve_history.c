@@ -192,7 +192,7 @@ struct answer answer_history(struct request *request, const char *name)
 
 	(void)name;
 	if (!out)
-		return say_error(MHD_HTTP_SERVICE_UNAVAILABLE, "no memory");
+		return no_memory(MHD_HTTP_SERVICE_UNAVAILABLE);
 	fprintf(out, "{\"every_s\": %d, \"kinds\": {", EVERY_S);
 	pthread_mutex_lock(&history->lock);
 	for (size_t i = 0; i < history->n; i++) {
@@ -205,8 +205,5 @@ struct answer answer_history(struct request *request, const char *name)
 	}
 	pthread_mutex_unlock(&history->lock);
 	fputs("}}\n", out);
-	if (fclose(out) == 0)
-		return answer;
-	free(answer.text);
-	return say_error(MHD_HTTP_SERVICE_UNAVAILABLE, "no memory");
+	return end_answer(out, &answer);
 }

@@ -10,6 +10,7 @@
 #include "page/page.h"
 
 #include <inttypes.h>
+#include <poll.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
@@ -66,20 +67,30 @@ static const struct route *find_route(const char *url)
  * Answers
  */
 
+struct answer no_memory(unsigned status)
+{
+	return (struct answer){ .status = status, .fixed = "{\"error\": \"no memory\"}\n", .len = 23 };
+}
+
+struct answer end_answer(FILE *out, const struct answer *answer)
+{
+	if (fclose(out) == 0)
+		return *answer;
+	free(answer->text);
+	return no_memory(answer->status < 400 ? MHD_HTTP_SERVICE_UNAVAILABLE : answer->status);
+}
+
 struct answer say_error(unsigned status, const char *text)
 {
 	struct answer answer = { .status = status };
 	FILE *out = open_memstream(&answer.text, &answer.len);
 
 	if (!out)
-		return (struct answer){ .status = status, .fixed = "{\"error\": \"no memory\"}\n", .len = 23 };
+		return no_memory(status);
 	fputs("{\"error\": ", out);
 	json_text(out, text);
 	fputs("}\n", out);
-	if (fclose(out) == 0)
-		return answer;
-	free(answer.text);
-	return (struct answer){ .status = status, .fixed = "{\"error\": \"no memory\"}\n", .len = 23 };
+	return end_answer(out, &answer);
 }
 
 static struct answer answer_file(struct request *request, const char *name)
@@ -98,16 +109,13 @@ static struct answer answer_file(struct request *request, const char *name)
 
 	(void)request;
 	if (!out)
-		return say_error(MHD_HTTP_SERVICE_UNAVAILABLE, "no memory");
+		return no_memory(MHD_HTTP_SERVICE_UNAVAILABLE);
 	while (strcmp(files[i].name, name) != 0)
 		i++;
 	answer.type = files[i].type;
 	for (const char *const *line = files[i].lines; *line; line++)
 		fputs(*line, out);
-	if (fclose(out) == 0)
-		return answer;
-	free(answer.text);
-	return say_error(MHD_HTTP_SERVICE_UNAVAILABLE, "no memory");
+	return end_answer(out, &answer);
 }
 
 static struct answer answer_health(struct request *request, const char *name)
@@ -127,13 +135,12 @@ static struct answer answer_about(struct request *request, const char *name)
 
 	(void)name;
 	if (!out)
-		return say_error(MHD_HTTP_SERVICE_UNAVAILABLE, "no memory");
+		return no_memory(MHD_HTTP_SERVICE_UNAVAILABLE);
 	fprintf(out, "{\"version\": \"%d.%d.%d\", \"changes\": %s, \"database\": ", HWT_VERSION_MAJOR,
 		HWT_VERSION_MINOR, HWT_VERSION_PATCH, jobs->changes ? "true" : "false");
 	json_text(out, sqlite ? jobs->url + 7 : "PostgreSQL"); /* its url may have a password */
 	fprintf(out, ", \"schema\": \"%s\", \"now_us\": %" PRId64 "}\n", jobs->schema, wall_us());
-	(void)fclose(out);
-	return answer;
+	return end_answer(out, &answer);
 }
 
 /* token=... of a form. */
@@ -171,7 +178,7 @@ static struct answer answer_login(struct request *request, const char *name)
 	(void)snprintf(text, sizeof(text), "{\"page\": \"%s\"}\n", session.page);
 	answer.text = strdup(text);
 	answer.len = strlen(text);
-	return answer.text ? answer : say_error(MHD_HTTP_SERVICE_UNAVAILABLE, "no memory");
+	return answer.text ? answer : no_memory(MHD_HTTP_SERVICE_UNAVAILABLE);
 }
 
 /*
@@ -450,11 +457,11 @@ void *serve_begin(void *ctx, const char *uri, struct MHD_Connection *connection)
 static void read_away(struct MHD_Connection *connection)
 {
 	const union MHD_ConnectionInfo *info = MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD);
+	struct pollfd more = { .fd = info ? info->connect_fd : -1, .events = POLLIN };
 	int64_t until_ns = hwt_now() + REQUEST_NS;
 	char bytes[16384];
 
-	while (info && hwt_now() < until_ns && wait_readable(info->connect_fd, 200) &&
-	       recv(info->connect_fd, bytes, sizeof(bytes), MSG_DONTWAIT) > 0)
+	while (hwt_now() < until_ns && poll(&more, 1, 200) > 0 && recv(more.fd, bytes, sizeof(bytes), MSG_DONTWAIT) > 0)
 		;
 }
 
