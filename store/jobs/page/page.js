@@ -475,7 +475,6 @@ const EXPLAINED = {
 	retry: "They start again now, with their attempts counted from 1.",
 	pause: "Nothing more of it begins until it is resumed. What runs goes on.",
 	resume: "What is due begins at once.",
-	move: "", limit: "",
 };
 
 function fieldsOf(name) {
@@ -569,9 +568,7 @@ async function draw() {
 			return;
 		say(error instanceof Failure ? error : new Failure(400, "this page has a fault: " + error));
 	}
-	if (!document.hidden && about !== null)
-		timer = setTimeout(draw, EVERY_MS);
-	else if (lostAt)
+	if (lostAt || (!document.hidden && about !== null))
 		timer = setTimeout(draw, EVERY_MS);
 }
 
