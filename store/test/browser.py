@@ -12,12 +12,8 @@ import time
 PATIENCE_S = int(os.environ.get("HWT_PATIENCE_S", "600"))
 
 
-def is_there():
-    return bool(shutil.which("chromedriver") and (shutil.which("chromium") or shutil.which("google-chrome")))
-
-
 class Browser:
-    def __init__(self, folder, width=1280, height=900, dark=False):
+    def __init__(self, folder):
         self.log = open(f"{folder}/chromedriver.log", "w+", encoding="utf-8")
         self.driver = subprocess.Popen(["chromedriver", "--port=0"], stdout=self.log, stderr=subprocess.STDOUT)
         self.port = None
@@ -29,9 +25,7 @@ class Browser:
                     if "on port " in line:
                         self.port = int(line.rpartition("on port ")[2].strip(" .\n"))
         arguments = ["--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--hide-scrollbars",
-                     f"--window-size={width},{height}", f"--user-data-dir={folder}/profile", "--no-first-run"]
-        if dark:
-            arguments += ["--force-dark-mode", "--blink-settings=preferredColorScheme=0"]
+                     "--window-size=1280,900", f"--user-data-dir={folder}/profile", "--no-first-run"]
         options = {"args": arguments, "binary": shutil.which("chromium") or shutil.which("google-chrome")}
         wanted = {"alwaysMatch": {"browserName": "chrome", "goog:chromeOptions": options, "goog:loggingPrefs": {"browser": "ALL"}}}
         self.session = self.ask("POST", "/session", {"capabilities": wanted})["sessionId"]

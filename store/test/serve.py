@@ -49,8 +49,8 @@ class Store:
     def put(self, kind, *words):
         return self.tool("put", kind, "--make", *words)["id"]
 
-    def serve(self, *words, command=()):
-        server = Server(self, words, command)
+    def serve(self, *words):
+        server = Server(self, words)
         self.servers.append(server)
         return server
 
@@ -77,10 +77,10 @@ class Answer:
 
 
 class Server:
-    def __init__(self, store, words, command):
+    def __init__(self, store, words):
         if "--listen" not in words and "--unix" not in words:
             words = ("--listen", "127.0.0.1:0") + words
-        self.process = subprocess.Popen([*command, TOOL, "-d", store.url, "--schema", store.schema, "serve", *words],
+        self.process = subprocess.Popen([TOOL, "-d", store.url, "--schema", store.schema, "serve", *words],
                                         stdout=subprocess.PIPE, text=True)
         self.line = self.process.stdout.readline().rstrip("\n")
         self.path = self.line if "--unix" in words else None
@@ -128,7 +128,7 @@ class Server:
         return self.ask("POST", "/login", urlencode({"token": token or self.token}))
 
     def raw(self, text):
-        """What comes back of bytes, up to the end of the connection or 0.2 s of silence."""
+        """What comes back first of these bytes."""
         with socket.create_connection(("127.0.0.1", self.port), PATIENCE_S) as connection:
             connection.sendall(text)
             return connection.recv(65536)
