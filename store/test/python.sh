@@ -24,13 +24,14 @@ export PYTHONDONTWRITEBYTECODE=1 LD_LIBRARY_PATH="$BUILD" HWT_BUILD="$BUILD" HWT
 # shellcheck disable=SC2031 # in the environment of this command alone
 (cd "$work/package" && HWT_STORE_URL=${HWT_STORE_PG_URL:-} PYTHONPATH=. timeout 3600 "$python" -m pytest -q) >"$work/log" 2>&1
 rc=$?
-sed -n 's/^ok [0-9]* - //p' "$work/tap" >"$work/ok"
-while read -r name; do
-	case $name in
+sed -n 's/ok [0-9]* - /ok /p' "$work/tap" >"$work/results"
+while read -r result name; do
+	case $result/$name in
+	not/*) result "python_${name#ok }" "its words are those of python_tests" ;;
 	*' # SKIP '*) skip "python_${name%% #*}" "${name#*# SKIP }" ;;
 	*) result "python_$name" "" ;;
 	esac
-done <"$work/ok"
+done <"$work/results"
 result python_tests "$([ $rc -eq 0 ] || cat "$work/log")"
 
 if "$python" -c 'import mypy' 2>/dev/null; then

@@ -25,8 +25,8 @@ from ._asyncio import Store
 from ._lib import Busy, Error, Exists, Invalid, NotFound, Span, Unavailable, Unknown
 from ._run import Run
 from ._threads import ThreadStore
-from ._values import ANY, Became, Default, Ended, Group, GroupInfo, IfExists, Info, KindInfo, Outcome, Put, State, Stats
-from ._values import next_time
+from ._values import ANY, Became, Default, Ended, Group, GroupInfo, IfExists, Info, KindInfo, Outcome, Put, Reason
+from ._values import State, Stats, Waiting, next_time
 
 __all__ = [
 	"ANY",
@@ -44,6 +44,7 @@ __all__ = [
 	"NotFound",
 	"Outcome",
 	"Put",
+	"Reason",
 	"Run",
 	"Span",
 	"State",
@@ -52,6 +53,7 @@ __all__ = [
 	"ThreadStore",
 	"Unavailable",
 	"Unknown",
+	"Waiting",
 	"next_time",
 	"open",
 	"open_threads",

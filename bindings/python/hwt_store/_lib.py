@@ -78,6 +78,7 @@ typedef struct hwt_store_which {
 	const char *kind, *group, *key;
 	bool all, any_group;
 	unsigned states;
+	int64_t after_us, after_id;
 } hwt_store_which;
 
 typedef struct hwt_store_when { int64_t delay_ns, due_us; } hwt_store_when;
@@ -110,6 +111,9 @@ typedef struct hwt_store_kind_info {
 	uint64_t failed;
 	int64_t oldest_due_us;
 	hwt_store_limits each_group;
+	uint64_t waiting[14];
+	int64_t waiting_oldest_ns[14];
+	int64_t waiting_age_ns;
 } hwt_store_kind_info;
 
 typedef struct hwt_store_group_info {
@@ -128,6 +132,8 @@ typedef struct hwt_store_stats {
 	uint64_t set_aside, overdue;
 	int64_t overdue_oldest_ns, lateness_minute_max_ns;
 	uint64_t trusted, rescheduled;
+	uint64_t waiting[14];
+	int64_t waiting_oldest_ns[14];
 } hwt_store_stats;
 
 int hwt_store_open(hwt_store **store, const char *url, const hwt_store_config *config, char *error, size_t error_len);

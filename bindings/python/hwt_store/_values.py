@@ -5,7 +5,7 @@ import enum
 import json
 from dataclasses import dataclass
 from datetime import datetime, timedelta, timezone
-from typing import Any, Callable, Literal, Optional, Tuple, Union
+from typing import Any, Callable, Dict, Literal, Optional, Tuple, Union, get_args
 
 from . import _lib
 from ._lib import Span, ffi, lib
@@ -126,6 +126,34 @@ class Info:
 		return decode(self.raw)
 
 
+#: Why what is due has not started: hwt_store_wait in hwt_store.h says what each means, and store.md what to do.
+Reason = Literal[
+	"starts",
+	"thread",
+	"cap",
+	"rate",
+	"turn",
+	"pause",
+	"elsewhere",
+	"rules",
+	"read",
+	"zone",
+	"row",
+	"lease",
+	"database",
+	"nobody",
+]
+_REASONS: Tuple[Reason, ...] = get_args(Reason)
+
+
+@dataclass(frozen=True)
+class Waiting:
+	"""Timeouts that are due and have not started, for one reason."""
+
+	count: int
+	oldest: timedelta  #: how long ago the oldest was due
+
+
 @dataclass(frozen=True)
 class KindInfo:
 	"""What the database knows of a kind."""
@@ -140,6 +168,7 @@ class KindInfo:
 	group_limit: int  #: of each group without limits of its own; 0: none
 	group_start_every: Optional[timedelta]
 	group_burst: int
+	waiting: Dict[Reason, Waiting]  #: "nobody", with a count of 1, if something is due and no living process runs it
 
 
 @dataclass(frozen=True)
@@ -198,6 +227,7 @@ class Stats:
 	lateness_minute_max_ns: int
 	trusted: int
 	rescheduled: int
+	waiting: Dict[Reason, Waiting]  #: now, in the shards that this process holds
 
 
 def encode(data: Any, default: Default) -> bytes:
@@ -275,6 +305,15 @@ def info_of(c: Any, raw: bytes) -> Info:
 	)
 
 
+def _waiting_of(c: Any) -> Dict[Reason, Waiting]:
+	"""Of the reasons that hold; from hwt_store_stats or hwt_store_kind_info."""
+	return {
+		reason: Waiting(count, timedelta(microseconds=oldest_ns // 1000))
+		for reason, count, oldest_ns in zip(_REASONS, c.waiting, c.waiting_oldest_ns)
+		if count
+	}
+
+
 def kind_info_of(c: Any) -> KindInfo:
 	return KindInfo(
 		kind=_lib.text(c.kind),
@@ -287,6 +326,7 @@ def kind_info_of(c: Any) -> KindInfo:
 		group_limit=c.each_group.running,
 		group_start_every=_lib.span_or_none(c.each_group.start_every_ns),
 		group_burst=c.each_group.burst,
+		waiting=_waiting_of(c),
 	)
 
 
@@ -321,8 +361,8 @@ def ended_of(c: Any) -> Ended:
 
 
 def stats_of(c: Any) -> Stats:
-	names = Stats.__dataclass_fields__
-	return Stats(**{name: tuple(c.lateness) if name == "lateness" else getattr(c, name) for name in names})
+	special = {"lateness": tuple(c.lateness), "waiting": _waiting_of(c)}
+	return Stats(**{name: special[name] if name in special else getattr(c, name) for name in Stats.__dataclass_fields__})
 
 
 def next_time(cron: str, zone: Optional[str] = None, after: Optional[datetime] = None) -> datetime:

@@ -11,7 +11,7 @@ import sys
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime, timezone
-from typing import List
+from typing import List, get_args
 
 import pytest
 
@@ -34,6 +34,12 @@ def test_structures_lie_as_in_c() -> None:
 			assert _lib.ffi.sizeof(fields[member].type) == int(size_of), f"{name}.{member}"
 			seen += 1
 	assert seen > 100
+
+
+def test_reasons_are_those_of_c() -> None:
+	names = re.findall(r"^HWT_STORE_(?:WAITS_)?(\w+) = (\d+)$", (ROOT / "store/test/abi_store.txt").read_text(), re.MULTILINE)
+	reasons = {name.lower(): int(number) for name, number in names}
+	assert [reasons[reason] for reason in get_args(hwt_store.Reason)] == list(range(reasons["waits"]))
 
 
 def test_each_function_is_there() -> None:

@@ -231,6 +231,33 @@ def test_kinds_and_their_rules(world: World) -> None:
 		assert "hwt_store_database_up 1" in store.prometheus()
 
 
+def test_what_is_due_says_why_it_does_not_run(world: World) -> None:
+	async def main() -> None:
+		async with world.open() as store:
+
+			@store.kind("a")
+			async def a(run: hwt_store.Run) -> None:
+				raise AssertionError("it is paused")
+
+			await store.put("a", delay=-5)
+			(kind,) = await store.kinds()
+			assert list(kind.waiting) == ["nobody"]
+			assert kind.waiting["nobody"].count == 1 and kind.waiting["nobody"].oldest >= timedelta(0)
+			await store.pause("a")
+			running = asyncio.ensure_future(store.run())
+			while not (await store.stats("a")).waiting.get("pause"):
+				await asyncio.sleep(0.01)
+			await store.put("a")
+			while (await store.stats("a")).waiting["pause"].count < 2:
+				await asyncio.sleep(0.01)
+			assert list((await store.stats()).waiting) == ["pause"]
+			assert (await store.kinds())[0].waiting == {}
+			store.stop()
+			await running
+
+	asyncio.run(main())
+
+
 def test_the_same_on_asyncio(world: World) -> None:
 	async def main() -> None:
 		async with world.open() as store:
@@ -448,8 +475,8 @@ def test_puts_of_coroutines_fail_alone_and_together(world: World) -> None:
 			assert len(tries) < 60
 			assert len([info async for info in store.each("a")]) == 497
 
-			def away(puts: Any) -> Any:
-				tries.append(len(list(puts)))
+			def away(puts: Any) -> Any:  # or one alone, if the thread is faster than the coroutines
+				tries.append(1)
 				everybody.wait()
 				raise hwt_store.Unavailable(11, "it is away")
 
