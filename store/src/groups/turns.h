@@ -211,7 +211,7 @@ void hwts_turns_at(struct hwts_turns *turns, int64_t now_us); /* the database's 
 /* Whether the window is to have a pending row; false: a rest has it. */
 bool hwts_turns_keeps(struct hwts_turns *turns, const struct hwts_due *due, size_t share);
 bool hwts_turns_rests(struct hwts_turns *turns, const struct hwts_due *due); /* a rest has it */
-/* Whether a rest of this group may be read, now or once a turn has left or is done: who asks does that next. */
+/* Whether a rest of this group may be read, now or once a turn has left or is done, which the caller does next. */
 bool hwts_turns_want(const struct hwts_turns *turns, const struct hwts_turn_group *group, size_t share);
 struct hwts_rest *hwts_turns_wanted(const struct hwts_turns *turns, size_t share); /* the next that is to be read */
 size_t hwts_rest_page(const struct hwts_turns *turns, const struct hwts_rest *rest, size_t share); /* rows to read */
