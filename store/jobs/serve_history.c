@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The last ten minutes of each kind: how late it was, how much was due, how much had failed.  A thread looks each five
- * seconds, whether or not somebody watches, so that who comes at night sees since when a kind stands still.
+ * How late each kind was in the last ten minutes.  A thread looks each five seconds, whether or not somebody watches, so
+ * that who comes at night sees since when a kind stands still.
  */
 #include "serve.h"
 
@@ -15,7 +15,6 @@
 
 struct point {
 	int64_t overdue_us;
-	uint64_t due, failed;
 	bool known;
 };
 
@@ -83,21 +82,14 @@ struct look {
 static bool note_kind(void *ctx, const hwt_store_kind_info *info)
 {
 	struct look *look = ctx;
-	struct history *history = look->history;
-	struct backlog backlog = { .due = 0 };
 	bool late = info->oldest_due_us && info->oldest_due_us < look->now_us;
 	struct track *track;
 
-	if (late)
-		(void)read_backlog(history->server->jobs->store, info->kind, look->now_us, &backlog);
-	pthread_mutex_lock(&history->lock);
-	track = track_of(history, info->kind);
+	pthread_mutex_lock(&look->history->lock);
+	track = track_of(look->history, info->kind);
 	if (track)
-		track->next = (struct point){ .overdue_us = late ? look->now_us - info->oldest_due_us : 0,
-					      .due = backlog.due,
-					      .failed = info->failed,
-					      .known = true };
-	pthread_mutex_unlock(&history->lock);
+		track->next = (struct point){ late ? look->now_us - info->oldest_due_us : 0, true };
+	pthread_mutex_unlock(&look->history->lock);
 	return true;
 }
 
@@ -164,24 +156,17 @@ void history_end(struct history *history)
 	free(history);
 }
 
-static void write_points(FILE *out, const struct history *history, const struct track *track, int which)
+static void write_points(FILE *out, const struct history *history, const struct track *track)
 {
-	static const char *const names[] = { "overdue_us", "due", "failed" };
-
-	fprintf(out, "%s\"%s\": [", which ? ", " : "", names[which]);
 	for (size_t i = 0; i < POINTS; i++) {
 		const struct point *point = &track->points[(history->at + i) % POINTS];
 
 		fputs(i ? "," : "", out);
-		if (!point->known)
-			fputs("null", out);
+		if (point->known)
+			fprintf(out, "%" PRId64, point->overdue_us);
 		else
-			fprintf(out, "%" PRId64,
-				which == 0   ? point->overdue_us
-				: which == 1 ? (int64_t)point->due
-					     : (int64_t)point->failed);
+			fputs("null", out);
 	}
-	fputs("]", out);
 }
 
 struct answer answer_history(struct request *request, const char *name)
@@ -198,10 +183,9 @@ struct answer answer_history(struct request *request, const char *name)
 	for (size_t i = 0; i < history->n; i++) {
 		fputs(i ? ",\n" : "\n", out);
 		json_text(out, history->tracks[i].kind);
-		fputs(": {", out);
-		for (int which = 0; which < 3; which++)
-			write_points(out, history, &history->tracks[i], which);
-		fputs("}", out);
+		fputs(": {\"overdue_us\": [", out);
+		write_points(out, history, &history->tracks[i]);
+		fputs("]}", out);
 	}
 	pthread_mutex_unlock(&history->lock);
 	fputs("}}\n", out);
