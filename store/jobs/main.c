@@ -410,43 +410,33 @@ static void name_option(int letter, const char *word, char *text, size_t size)
 			(void)snprintf(text, size, "--%s", options[i].name);
 }
 
-/* Of the command; NULL: it has none of that name. */
-static const struct option *find_option(const struct jobs *jobs, const char *name)
+/* By the whole of its long name; NULL: none. */
+static const struct option *find_option(const char *name, size_t len)
 {
-	const struct option *option = options;
-
-	while (option->name && (strcmp(option->name, name) != 0 || !strchr(jobs->command->letters, option->val)))
-		option++;
-	return option->name ? option : NULL;
+	for (const struct option *option = options; option->name; option++)
+		if (strlen(option->name) == len && strncmp(option->name, name, len) == 0)
+			return option;
+	return NULL;
 }
 
 enum takes option_takes(const struct jobs *jobs, const char *name)
 {
-	const struct option *option = find_option(jobs, name);
+	const struct option *option = find_option(name, strlen(name));
 
-	return !option ? NO_OPTION : option->has_arg == no_argument ? TAKES_NOTHING : TAKES_VALUE;
+	return !option || !strchr(jobs->command->letters, option->val) ? NO_OPTION
+	       : option->has_arg == no_argument                        ? TAKES_NOTHING
+								       : TAKES_VALUE;
 }
 
 int give_option(struct jobs *jobs, const char *name, const char *value)
 {
-	const struct option *option = find_option(jobs, name);
+	enum takes takes = option_takes(jobs, name);
 
-	if (!option)
+	if (takes == NO_OPTION)
 		return complain(jobs, "%s has no option \"%s\"", jobs->command->name, name);
-	if (option->has_arg == no_argument ? value != NULL : !value)
+	if ((takes == TAKES_VALUE) != (value != NULL))
 		return complain(jobs, value ? "%s is true or false" : "%s needs a value", name);
-	return set(jobs, option->val, value);
-}
-
-/* The option that a word names, whole; NULL: none. */
-static const struct option *option_of(const char *word)
-{
-	size_t len = strcspn(word, "=");
-
-	for (const struct option *option = options; option->name; option++)
-		if (strlen(option->name) == len - 2 && strncmp(option->name, word + 2, len - 2) == 0)
-			return option;
-	return NULL;
+	return set(jobs, find_option(name, strlen(name))->val, value);
 }
 
 /* Whether the value of the last of some letters is the next word. */
@@ -467,16 +457,19 @@ static int check_names(struct jobs *jobs, int argc, char **argv)
 {
 	for (int i = 1; i < argc; i++) {
 		const char *word = argv[i];
+		bool is_long = strncmp(word, "--", 2) == 0;
+		size_t len = strcspn(word, "=");
+		const struct option *option = is_long ? find_option(word + 2, len - 2) : NULL;
 		char name[64];
 
 		if (strcmp(word, "--") == 0 || (word[0] != '-' && !jobs->command))
 			return DONE;
-		if (strncmp(word, "--", 2) == 0 && !option_of(word)) {
-			(void)snprintf(name, sizeof(name), "%.*s", (int)strcspn(word, "="), word);
+		if (is_long && !option) {
+			(void)snprintf(name, sizeof(name), "%.*s", (int)len, word);
 			return no_option(jobs, name);
 		}
-		if (strncmp(word, "--", 2) == 0)
-			i += option_of(word)->has_arg == required_argument && !strchr(word, '=');
+		if (is_long)
+			i += option->has_arg == required_argument && word[len] == '\0';
 		else if (word[0] == '-')
 			i += takes_next(word + 1);
 	}
