@@ -158,12 +158,12 @@ static const struct command {
 	  "i", top },
 	{ "serve", "", "a page to look at, over HTTP: kinds, groups, lists, one timeout; metrics and JSON for programs",
 	  "      --listen ADDRESS:PORT   127.0.0.1:8377; port 0: any that is free\n"
-	  "      --unix PATH             a socket in the file system, for this user and root\n"
-	  "      --token-file FILE       its first line is the token; mode 0600.  Otherwise one is made, and is in the "
-	  "URL\n"
-	  "      --changes               the page can cancel, retry, move, pause, resume, limit; otherwise it only "
-	  "looks\n"
-	  "      --behind-proxy          something in front does TLS; needed for an address that others reach\n"
+	  "      --unix PATH             a socket in the file system: this user and root need no token there\n"
+	  "      --token-file FILE       its first line, of 16 bytes or more, is the token; mode 0600.  Without it\n"
+	  "                              a token is made, and is in the URL\n"
+	  "      --changes               the page can cancel, retry, move, pause, resume, limit; else it only looks\n"
+	  "      --behind-proxy          something in front does TLS; needed for an address that others reach.\n"
+	  "                              All need the token: with --unix it goes with --token-file\n"
 	  "      --host NAME             a name by which the proxy is asked; again for more of them\n"
 	  "\n"
 	  "  hwt-jobs serve\n"
