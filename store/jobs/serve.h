@@ -54,7 +54,7 @@ struct server {
 	struct MHD_Daemon *daemon;
 	int listener;
 	struct stat file; /* the socket of --unix */
-	char url[256]; /* without the token; "" of a socket in the file system */
+	char url[256];    /* without the token; "" of a socket in the file system */
 	char cookie[64];
 	char token[1025];
 	struct history *history;
@@ -105,13 +105,13 @@ enum MHD_Result serve_request(void *ctx, struct MHD_Connection *connection, cons
 			      const char *version, const char *upload, size_t *upload_len, void **request);
 void *serve_begin(void *ctx, const char *uri, struct MHD_Connection *connection);
 void serve_end(void *ctx, struct MHD_Connection *connection, void **request, enum MHD_RequestTerminationCode how);
-void serve_connection(void *ctx, struct MHD_Connection *connection, void **slot,
-		      enum MHD_ConnectionNotificationCode what);
 struct answer say_error(unsigned status, const char *text);
 struct answer no_memory(unsigned status);
 struct answer end_answer(FILE *out, const struct answer *answer); /* closes the stream of its text */
 
-/* In serve.c. */
+/* In serve.c: a callback, too. */
+void serve_connection(void *ctx, struct MHD_Connection *connection, void **slot,
+		      enum MHD_ConnectionNotificationCode what);
 
 /* In serve_api.c. */
 struct answer answer_command(struct request *request, const char *command); /* of a GET, or of a body */
