@@ -6,7 +6,9 @@
 #include "store_query.h"
 #include "front.h"
 #include "refuse.h"
+#include "runs/begun.h"
 #include "share/why.h"
+#include "window/window.h"
 
 static atomic_uint started, ended;
 static atomic_bool held;
@@ -327,8 +329,81 @@ TEST(the_tz_database_is_missing)
 	}
 	CHECK_INT(atomic_load(&ended), ==, 0);
 	CHECK_INT(unsetenv("TZDIR"), ==, 0);
-	CHECK_CALL(hwt_store_reschedule(store, id, 0), 0);
+	WAIT_FOR(hwt_store_reschedule(store, id, 0) == 0); /* EBUSY, while it is tried */
 	let_go(store, 1);
+}
+
+static hwt_store *moved_by;
+static int64_t minutely;
+static atomic_uint looks;
+
+/* Moves it behind what the first look has read, and waits until it has been tried. */
+static void move_at_look(const char *where)
+{
+	const struct hwts_entry *entry;
+
+	if (strcmp(where, "looked") != 0)
+		return;
+	if (atomic_load(&looks) == 0) {
+		WAIT_FOR(hwt_store_reschedule(moved_by, minutely, 0) == 0);
+		WAIT_FOR(LOCKED(moved_by, (entry = hwts_window_find(moved_by, minutely)) != NULL &&
+							 entry->state == HWTS_ARMED &&
+							 entry->why == HWT_STORE_WAITS_ZONE));
+	}
+	atomic_fetch_add(&looks, 1);
+}
+
+/* That look has found it due at the next minute. */
+TEST(a_look_that_read_before_a_move_does_not_undo_its_reason)
+{
+	CLOSING hwt_store *store = fresh_store();
+	hwt_store_spec spec = SPEC("a", 0, .schedule = "* * * * *", .zone = "Europe/Berlin");
+
+	CHECK_CALL(register_patiently(store, &KIND(.name = "a", .task = hold, .backoff_ns = HWT_S(3600),
+						   .backoff_max_ns = HWT_S(3600))),
+		   0);
+	CHECK_CALL(hwt_store_start(store), 0);
+	CHECK(wait_held(store, 8));
+	WAIT_READ(store);
+	minutely = put_spec(store, &spec);
+	CHECK_INT(setenv("TZDIR", "/there/is/none", 1), ==, 0);
+	moved_by = store;
+	atomic_store(&looks, 0);
+	atomic_store(&hwts_test_at, move_at_look);
+	for (unsigned i = 1; i <= 2; i++) {
+		look_now(store);
+		CHECK(wait_count(&looks, i));
+	}
+	atomic_store(&hwts_test_at, NULL);
+	CHECK_INT(LOCKED(store, hwts_window_why(store, minutely)), ==, HWT_STORE_WAITS_ZONE);
+	CHECK_INT(unsetenv("TZDIR"), ==, 0);
+}
+
+/* The last try has told its reason, and what no thread has come for has not been tried again. */
+TEST(what_is_given_back_waits_for_its_zone)
+{
+	CLOSING hwt_store *store = start_with(FRESH(.threads = 1));
+	const struct hwts_entry *entry;
+	int64_t id;
+
+	atomic_store(&held, true);
+	id = put_zoned(store);
+	CHECK_INT(setenv("TZDIR", "/there/is/none", 1), ==, 0);
+	CHECK_CALL(hwt_store_reschedule(store, id, 0), 0);
+	check_waits(store, HWT_STORE_WAITS_ZONE, 1);
+	put_in(store, NULL, 1);
+	CHECK(wait_count(&started, 1));
+	BEGIN_AHEAD(store);
+	WAIT_FOR(LOCKED(store, store->kinds->begun.count) == 1);
+	hwts_lock(store);
+	hwts_give_back_stale(store, 0);
+	store->kinds->begun.run_ns = HWT_S(1); /* and it is not begun once more */
+	hwts_unlock(store);
+	WAIT_FOR(LOCKED(store, (entry = hwts_window_find(store, id)) != NULL && entry->state == HWTS_IS_DUE));
+	CHECK_INT(LOCKED(store, hwts_window_why(store, id)), ==, HWT_STORE_WAITS_ZONE);
+	atomic_store(&hwts_test_keeps_begun, false);
+	CHECK_INT(unsetenv("TZDIR"), ==, 0);
+	let_go(store, 2);
 }
 
 TEST(a_row_is_refused)

@@ -36,7 +36,7 @@ static void fail(hwt_store *store, struct hwts_kind *kind, const struct hwts_due
 		hwts_window_erase(entry);
 }
 
-static void see(hwt_store *store, struct hwts_look *look, struct hwts_due *due)
+static void see(hwt_store *store, struct hwts_look *look, const struct hwts_due *due)
 {
 	struct hwts_kind *kind = NULL;
 

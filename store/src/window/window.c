@@ -311,7 +311,7 @@ void hwts_window_ended(hwt_store *store, const struct hwts_row *row, int64_t due
 		entry->priority = row->priority;
 	if (row->hit && row->waits != HWT_STORE_STARTS)
 		wait_for(entry, row->waits, HWTS_MIN(row->base_us, hwts_clock_db_us(store)));
-	else
+	else if (!row->give_back) /* that has not been tried */
 		entry->why = HWT_STORE_STARTS;
 	/* One that has not started for a reason of its own stays, so that it is told of, up to the share of a group. */
 	if (due_us == HWTS_NEVER || !shard || !shard->held ||

@@ -96,11 +96,11 @@ void hwts_window_ended(hwt_store *store, const struct hwts_row *row, int64_t due
 
 void hwts_window_see(hwt_store *store, const struct hwts_due *due);
 /* The same, read by a statement that was sent when the window had heard so much: what it has heard since is younger. */
-void hwts_window_read(hwt_store *store, struct hwts_due *due, uint64_t heard);
+void hwts_window_read(hwt_store *store, const struct hwts_due *due, uint64_t heard);
 void hwts_window_hear(hwt_store *store, const struct hwts_due *due);               /* the same, of news */
 int64_t hwts_window_soon_us(const hwt_store *store, const struct hwts_kind *kind); /* it waits for no look */
 /* Of a rest that was read; false: it stays there. */
-bool hwts_window_refill(hwt_store *store, const struct hwts_rest *rest, struct hwts_due *due, uint64_t heard);
+bool hwts_window_refill(hwt_store *store, const struct hwts_rest *rest, const struct hwts_due *due, uint64_t heard);
 /* Moved by this process, which had heard so much of it before: it need not be tried at the time that it had. */
 uint64_t hwts_window_heard(hwt_store *store, int64_t id);
 uint64_t hwts_window_number(hwt_store *store); /* a new one, larger than all before */

@@ -81,26 +81,16 @@ static void change_priority(struct hwts_entry *entry)
 		hwts_wake(entry->store, HWTS_BEGIN);
 }
 
-void hwts_window_see(hwt_store *store, const struct hwts_due *due)
+/* older: the window has heard of the row since that was read.  Then the time alone counts, if it is earlier. */
+static void see(hwt_store *store, struct hwts_entry *entry, const struct hwts_due *due, bool older)
 {
-	struct hwts_kind *kind;
-	struct hwts_shard *shard = hwts_shard(store, due->shard, &kind);
-	struct hwts_entry *entry = hwts_window_find(store, due->id);
-
-	if (!shard || !shard->held || !store->window->timer || HWTS_TEST(loses_rows))
-		return;
-	if (!entry) {
-		hwts_turns_at(&kind->turns, hwts_clock_db_us(store));
-		if (takes(store, kind, shard, due))
-			(void)add(store, kind, due, false);
-		return;
-	}
 	hwts_window_known(entry);
 	entry->len = HWTS_MAX(entry->len, due->len);
-	entry->priority = due->priority;
+	if (!older)
+		entry->priority = due->priority;
 	entry->heard = hwts_window_number(store);
 	if (entry->state == HWTS_ARMED) {
-		if (entry->why != HWT_STORE_STARTS && due->due_us != entry->turn.due_us &&
+		if (!older && entry->why != HWT_STORE_STARTS && due->due_us != entry->turn.due_us &&
 		    due->due_us > hwts_clock_db_us(store))
 			entry->why = HWT_STORE_STARTS; /* it has been moved, and is not due */
 		if (due->due_us < entry->turn.due_us && !entry->aside)
@@ -112,13 +102,26 @@ void hwts_window_see(hwt_store *store, const struct hwts_due *due)
 	}
 }
 
-void hwts_window_read(hwt_store *store, struct hwts_due *due, uint64_t heard)
+void hwts_window_read(hwt_store *store, const struct hwts_due *due, uint64_t heard)
 {
-	const struct hwts_entry *entry = hwts_window_find(store, due->id);
+	struct hwts_kind *kind;
+	struct hwts_shard *shard = hwts_shard(store, due->shard, &kind);
+	struct hwts_entry *entry = hwts_window_find(store, due->id);
 
-	if (entry && entry->heard > heard)
-		due->priority = entry->priority;
-	hwts_window_see(store, due);
+	if (!shard || !shard->held || !store->window->timer || HWTS_TEST(loses_rows))
+		return;
+	if (entry) {
+		see(store, entry, due, entry->heard > heard);
+		return;
+	}
+	hwts_turns_at(&kind->turns, hwts_clock_db_us(store));
+	if (takes(store, kind, shard, due))
+		(void)add(store, kind, due, false);
+}
+
+void hwts_window_see(hwt_store *store, const struct hwts_due *due)
+{
+	hwts_window_read(store, due, UINT64_MAX);
 }
 
 /* Beyond a kind's share what news tell is left to a look, so that forged news leave room for rows. */
@@ -143,7 +146,7 @@ void hwts_window_hear(hwt_store *store, const struct hwts_due *due)
 	}
 }
 
-bool hwts_window_refill(hwt_store *store, const struct hwts_rest *rest, struct hwts_due *due, uint64_t heard)
+bool hwts_window_refill(hwt_store *store, const struct hwts_rest *rest, const struct hwts_due *due, uint64_t heard)
 {
 	struct hwts_kind *kind;
 	struct hwts_shard *shard = hwts_shard(store, due->shard, &kind);
