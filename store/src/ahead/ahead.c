@@ -281,7 +281,7 @@ static int read_next(struct hwts_reader *reader, enum next next)
 {
 	hwt_store *store = reader->store;
 	struct hwts_conn *conn;
-	int rc = hwts_connect_role(store, HWTS_READ, &reader->failures);
+	int rc = hwts_connect_role(store, HWTS_READ);
 
 	if (rc != 0)
 		return rc;
@@ -290,9 +290,9 @@ static int read_next(struct hwts_reader *reader, enum next next)
 	     : next == GROUPS ? hwts_refill_read(store, conn)
 			      : look(reader, conn);
 	if (rc == 0)
-		hwts_works(store, &reader->failures);
+		hwts_works(store, HWTS_READ, &reader->failures);
 	else if (!hwts_read_halts(conn))
-		hwts_warn(store, "look-ahead: %s", hwts_fail_text());
+		hwts_fails(store, HWTS_READ, rc);
 	return rc;
 }
 

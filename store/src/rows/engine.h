@@ -50,6 +50,8 @@ enum hwts_role {
 	HWTS_TASK  /* the user's statements run on it */
 };
 
+#define HWTS_ROLES (HWTS_TASK + 1)
+
 struct hwts_engine;
 struct hwts_step; /* sql.h */
 

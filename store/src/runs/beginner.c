@@ -222,7 +222,7 @@ static int ask(hwt_store *store, struct batch *batch, struct hwts_want *wants, s
 		refused = false;
 		trip.slept_ns = hwts_clock_slept_ns();
 		trip.sent_ns = hwt_now();
-		rc = hwts_connect_role(store, HWTS_BEGIN, failures);
+		rc = hwts_connect_role(store, HWTS_BEGIN);
 		if (rc == 0) {
 			struct hwts_conn *conn = hwts_conn(store, HWTS_BEGIN);
 
@@ -230,7 +230,7 @@ static int ask(hwt_store *store, struct batch *batch, struct hwts_want *wants, s
 			rc = hwts_rows_begin(conn, wants, n, batch->at_most_once, batch->unsure);
 			refused = rc != 0 && conn->refused;
 			if (rc != 0 && !refused)
-				hwts_warn(store, "begin: %s", hwts_fail_text());
+				hwts_fails(store, HWTS_BEGIN, rc);
 		}
 		batch->unsure |= rc == ECONNRESET;
 		trip.reply_ns = hwt_now();
@@ -359,7 +359,7 @@ static void work(hwt_store *store, struct batch *batch)
 		if (batch->count == 0)
 			continue;
 		if (begin(store, batch, &failures) == 0) {
-			hwts_works(store, &failures);
+			hwts_works(store, HWTS_BEGIN, &failures);
 			continue;
 		}
 		hwts_lock(store);

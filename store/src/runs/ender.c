@@ -106,18 +106,18 @@ static enum answer offer(struct ender *ender, struct hwts_row *rows)
 	int rc;
 
 	for (;;) {
-		if (hwts_connect_role(store, HWTS_END, &ender->failures) == 0) {
+		if (hwts_connect_role(store, HWTS_END) == 0) {
 			struct hwts_conn *conn = hwts_conn(store, HWTS_END);
 
 			conn->refused = false;
 			rc = hwts_rows_end(conn, rows);
 			if (rc == 0 || conn->refused) {
-				hwts_works(store, &ender->failures);
+				hwts_works(store, HWTS_END, &ender->failures);
 				return rc == 0 ? TAKEN : REFUSED;
 			}
 			if (rc == ECONNRESET)
 				doubt(rows);
-			hwts_warn(store, "end: %s", hwts_fail_text());
+			hwts_fails(store, HWTS_END, rc);
 		}
 		if (is_pointless(store)) {
 			doubt(rows);

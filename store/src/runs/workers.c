@@ -110,13 +110,13 @@ static void open_run(hwt_store *store, struct hwts_row *row, struct hwts_conn **
 	int rc = 0;
 
 	if (!*conn || !store->engine->alive(*conn))
-		rc = hwts_reconnect(store, conn, HWTS_TASK, failures);
+		rc = hwts_reconnect(store, conn, HWTS_TASK);
 	if (rc == 0)
 		rc = store->engine->open_run(*conn, handle);
 	if (rc != 0)
-		hwts_warn(store, "a transaction for a run: %s", hwts_fail_text());
+		hwts_fails(store, HWTS_TASK, rc);
 	else
-		hwts_works(store, failures);
+		hwts_works(store, HWTS_TASK, failures);
 	hwts_lock(store);
 	hwts_ability_note(store, HWTS_TASK, rc == 0);
 	if (rc != 0)

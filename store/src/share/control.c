@@ -115,7 +115,7 @@ static int listen_again(hwt_store *store)
 	return rc;
 }
 
-static bool connected(hwt_store *store, unsigned *failures)
+static bool connected(hwt_store *store)
 {
 	if (hwts_conn(store, HWTS_CONTROL) && !hwts_conn(store, HWTS_CONTROL)->broken)
 		return true;
@@ -125,7 +125,7 @@ static bool connected(hwt_store *store, unsigned *failures)
 		hwts_ability_away(store, true); /* until all is forgotten, as it is connected again */
 		hwts_unlock(store);
 	}
-	if (hwts_reconnect(store, hwts_conn_of(store, HWTS_CONTROL), HWTS_CONTROL, failures) != 0)
+	if (hwts_reconnect(store, hwts_conn_of(store, HWTS_CONTROL), HWTS_CONTROL) != 0)
 		return false;
 	if (listen_again(store) == 0)
 		return true;
@@ -185,7 +185,8 @@ static void hear(struct control *control)
 		return;
 	if (store->engine->news(hwts_conn(store, HWTS_CONTROL), control->signalled, hwts_hear_news, store, &again_ns) !=
 	    0) {
-		hwts_warn(store, "news: %s", hwts_fail_text());
+		if (control->failures == 0) /* otherwise renewals fail, too, and control has warned of these */
+			hwts_warn(store, "news: %s", hwts_fail_text());
 		control->look_ns = hwt_now();
 	}
 	control->news_ns = again_ns ? hwt_now() + again_ns : 0;
@@ -220,7 +221,7 @@ static void look(struct control *control)
 	control->looked_ns = hwt_now();
 	rc = hwts_share_look(store, &control->look_ns);
 	if (rc == 0) {
-		hwts_works(store, &control->failures);
+		hwts_works(store, HWTS_CONTROL, &control->failures);
 		store->engine->tend(hwts_conn(store, HWTS_CONTROL));
 		if (hwt_now() >= control->bury_ns) {
 			(void)hwts_rows_bury(hwts_conn(store, HWTS_CONTROL));
@@ -228,7 +229,7 @@ static void look(struct control *control)
 		}
 		return;
 	}
-	hwts_warn(store, "renewal: %s", hwts_fail_text());
+	hwts_fails(store, HWTS_CONTROL, rc);
 	hwts_lock(store);
 	hwts_ask_done(store, HWTS_LOOK);
 	hwts_ability_away(store, rc != EAGAIN);
@@ -258,7 +259,7 @@ void *hwts_control(void *arg)
 	control.clock_fd = watch_clock(-1);
 	while (!is_over(store)) {
 		hwts_waits_watch(store, &control.watching);
-		if (!connected(store, &control.failures)) {
+		if (!connected(store)) {
 			control.news_ns = 0;
 			control.look_ns = hwt_now() + hwts_backoff_ns(++control.failures);
 			wait(&control);

@@ -164,15 +164,42 @@ unsigned hwts_conns_connects(hwt_store *store)
 }
 
 /*
- * Connecting again
+ * Failures of threads, which try again and again: each sort is told once, and once that it is over
  */
 
-/* Where connections can be made and nothing else, threads that called each other for that would never rest. */
-void hwts_works(hwt_store *store, unsigned *failures)
+static const char *const words[HWTS_ROLES] = {
+	[HWTS_CONTROL] = "renewal", [HWTS_CALL] = "call", [HWTS_BEGIN] = "begin",
+	[HWTS_READ] = "look-ahead", [HWTS_END] = "end",   [HWTS_TASK] = "a transaction for a run",
+};
+
+/*
+ * A server that is away is one sort, whether a connection has broken or cannot be made; of EIO each text is a sort.  The
+ * other threads may not do what control may not do.  Relaxed: nothing else is told by it.
+ */
+void hwts_fails(hwt_store *store, enum hwts_role role, int rc)
 {
+	_Atomic int *told = store->conns->told;
+	const char *text = hwts_fail_text();
+	int sort = rc == EIO ? (int)(hwts_hash(text, strlen(text)) >> 1) : rc == ECONNRESET ? ENOTCONN : rc;
+
+	if (sort == EACCES && role != HWTS_CONTROL &&
+	    atomic_load_explicit(&told[HWTS_CONTROL], memory_order_relaxed) == EACCES)
+		return;
+	if (atomic_exchange_explicit(&told[role], sort, memory_order_relaxed) != sort)
+		hwts_warn(store, "%s: %s", words[role], text);
+}
+
+/* Where connections can be made and nothing else, threads that called each other for that would never rest. */
+void hwts_works(hwt_store *store, enum hwts_role role, unsigned *failures)
+{
+	_Atomic int *told = &store->conns->told[role];
 	bool calls = *failures > 2;
 
 	*failures = 0;
+	/* Relaxed: as above. */
+	if (atomic_load_explicit(told, memory_order_relaxed) != 0 &&
+	    atomic_exchange_explicit(told, 0, memory_order_relaxed) != 0)
+		hwts_warn(store, "%s works again", words[role]);
 	if (!calls)
 		return;
 	hwts_lock(store);
@@ -181,24 +208,18 @@ void hwts_works(hwt_store *store, unsigned *failures)
 	hwts_poke(store);
 }
 
-/* That a server has lost a kind is found when it is back, long after the first failure: told once, by control. */
-static bool tells_error(hwt_store *store, enum hwts_role role, int rc)
-{
-	bool tells = role == HWTS_CONTROL && rc == EIO && !store->conns->told_error;
+/*
+ * Connecting again
+ */
 
-	if (tells)
-		store->conns->told_error = true;
-	return tells;
-}
-
-int hwts_connect_role(hwt_store *store, enum hwts_role role, unsigned *failures)
+int hwts_connect_role(hwt_store *store, enum hwts_role role)
 {
 	struct hwts_conn **conn = hwts_conn_of(store, role);
 
-	return *conn && !(*conn)->broken ? 0 : hwts_reconnect(store, conn, role, failures);
+	return *conn && !(*conn)->broken ? 0 : hwts_reconnect(store, conn, role);
 }
 
-int hwts_reconnect(hwt_store *store, struct hwts_conn **conn, enum hwts_role role, unsigned *failures)
+int hwts_reconnect(hwt_store *store, struct hwts_conn **conn, enum hwts_role role)
 {
 	int rc;
 
@@ -208,9 +229,7 @@ int hwts_reconnect(hwt_store *store, struct hwts_conn **conn, enum hwts_role rol
 		HWTS_TALLY_ALONE(store, reconnects, 1);
 	}
 	rc = hwts_connect(store, role, conn);
-	if (rc == 0 && *failures > 0)
-		hwts_warn(store, "connected again");
-	else if (rc != 0 && (*failures == 0 || tells_error(store, role, rc)))
-		hwts_warn(store, "no connection: %s", hwts_fail_text());
+	if (rc != 0)
+		hwts_fails(store, role, rc);
 	return rc;
 }

@@ -11,15 +11,19 @@ struct hwts_conns {
 	struct hwts_conn *idle;
 	unsigned idle_count, used_count;
 	unsigned connects; /* counts new connections to a server: numbers drawn before may be drawn again */
-	bool told_error;   /* control's: it has warned of an EIO */
+	_Atomic int told[HWTS_ROLES]; /* the failure of which each role has warned; 0: it works.  Relaxed */
 };
 
 int hwts_connect(hwt_store *store, enum hwts_role role, struct hwts_conn **conn);
-/* failures: since an exchange succeeded; that a connection was made is no success. */
-int hwts_connect_role(hwt_store *store, enum hwts_role role, unsigned *failures); /* if its connection is of no use */
-int hwts_reconnect(hwt_store *store, struct hwts_conn **conn, enum hwts_role role, unsigned *failures);
-/* After an exchange.  After failures the database is back: the other threads try at once, too.  Without the lock. */
-void hwts_works(hwt_store *store, unsigned *failures);
+int hwts_connect_role(hwt_store *store, enum hwts_role role); /* if its connection is of no use */
+int hwts_reconnect(hwt_store *store, struct hwts_conn **conn, enum hwts_role role);
+/* Warns of a failure, unless the role has warned of such a one before; of its end hwts_works does. */
+void hwts_fails(hwt_store *store, enum hwts_role role, int rc);
+/*
+ * After an exchange; that a connection was made is no success.  After failures the database is back: the other threads
+ * try at once, too.  Without the lock.
+ */
+void hwts_works(hwt_store *store, enum hwts_role role, unsigned *failures);
 int hwts_conns_get(hwt_store *store, struct hwts_conn **conn);
 int hwts_conns_put(hwt_store *store, struct hwts_conn *conn, int rc); /* returns rc */
 void hwts_conns_init(struct hwts_conns *conns);

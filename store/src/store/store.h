@@ -105,8 +105,6 @@ enum hwts_phase hwts_phase(const hwt_store *store); /* with the store's lock */
  * The lock and the threads
  */
 
-#define HWTS_ROLES (HWTS_TASK + 1)
-
 /* Of each role of a connection: one thread but for tasks. */
 struct hwts_threads {
 	pthread_t *ids;
