@@ -51,11 +51,17 @@ select id, state, {HAS_MORE} from @_timeout where {THIS}
 select id, state, {HAS_MORE} from @_timeout where id = any(?1)
 
 --: STORE store (kind_name text)
--- Which store this is, and the kind of a name. PostgreSQL: no row, if a caller's connection leads to a copy.
+-- Which store this is, the kind of a name, and whether row level security is active for this role. PostgreSQL: no row, if
+-- a caller's connection leads to a copy.
 --: sqlite
-select m.store, coalesce((select k.id from @_kind k where k.name = ?1), 0) from @_meta m
+select m.store, coalesce((select k.id from @_kind k where k.name = ?1), 0), 0 from @_meta m
 --: postgresql
-select m.store, coalesce((select k.id from @_kind k where k.name = ?1), 0) from @_meta m where true@here
+select m.store, coalesce((select k.id from @_kind k where k.name = ?1), 0),
+  row_security_active($hwt$@_meta$hwt$) or row_security_active($hwt$@_kind$hwt$)
+    or row_security_active($hwt$@_shard$hwt$) or row_security_active($hwt$@_member$hwt$)
+    or row_security_active($hwt$@_group$hwt$) or row_security_active($hwt$@_timeout$hwt$)
+  from @_meta m
+  where true@here
 
 --: HERE here (store text)
 -- Whether this is that store. SQLite: an update, as a transaction that began by reading could perhaps not write.

@@ -156,7 +156,7 @@ static hwt_store *make(const hwt_store_config *config)
 static int open_db(hwt_store *store, const hwt_store_config *config)
 {
 	struct hwts_conn *conn;
-	int32_t none;
+	struct hwts_store_row is = { .kind = 0 };
 	int rc = store->engine->open(store->url, &store->db);
 
 	if (rc != 0)
@@ -174,7 +174,8 @@ static int open_db(hwt_store *store, const hwt_store_config *config)
 	if (rc == 0 && store->db->notice[0])
 		hwts_warn(store, "%s", store->db->notice);
 	if (rc == 0)
-		rc = hwts_rows_store(conn, NULL, store->db->store, &none);
+		rc = hwts_rows_store(conn, NULL, &is);
+	hwts_cut(store->db->store, sizeof(store->db->store), is.text, strlen(is.text));
 	(void)snprintf(store->db->channel, sizeof(store->db->channel), "%s_%.16s_", store->db->prefix,
 		       store->db->store);
 	if (rc == 0)

@@ -48,6 +48,7 @@ struct pg_db {
 	struct hwts_db db;
 	PQconninfoOption *options;
 	_Atomic uint64_t origin; /* 0: not known */
+	_Atomic int64_t meta;    /* the oid of @_meta as it was last seen; 0: not yet */
 	bool met;                /* the first connection has told what is in between */
 };
 
@@ -158,6 +159,9 @@ int hwts_pg_meet(struct pg_conn *conn);        /* a new connection: ENOTCONN if 
 
 /* In postgres_schema.c. */
 int hwts_pg_prepare(struct hwts_conn *conn);
+
+/* In postgres_hidden.c. */
+int hwts_pg_look_hidden(struct hwts_conn *conn, bool missing, bool *remade);
 
 /* Whose the tables are, as a statement has it, and what this role may do there. */
 struct hwts_pg_home {

@@ -258,6 +258,7 @@ const struct hwts_engine hwts_postgres = {
 	.disconnect = disconnect,
 	.alive = alive,
 	.prepare = hwts_pg_prepare,
+	.look_hidden = hwts_pg_look_hidden,
 	.run = hwts_pg_exchange,
 	.finish = hwts_pg_finish,
 	.unblock = hwts_pg_unblock,

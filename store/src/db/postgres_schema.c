@@ -13,20 +13,44 @@ static const char TABLES[] =
 #include "sql/tables_postgresql.h"
     ;
 
+static const char VERSION[] =
+    "select m.version, row_security_active($hwt$@_meta$hwt$) or row_security_active($hwt$@_kind$hwt$)"
+    " or row_security_active($hwt$@_shard$hwt$) or row_security_active($hwt$@_member$hwt$)"
+    " or row_security_active($hwt$@_group$hwt$) or row_security_active($hwt$@_timeout$hwt$), m.tableoid::bigint"
+    " from @_meta m";
+
+/* The tables and the row of meta are made in one transaction: without it they show nothing, or were emptied. */
+static int read_version(struct pg_conn *conn, int *version)
+{
+	struct pg_db *db = (struct pg_db *)conn->conn.db;
+	PGresult *result;
+	bool is, hides, ignored;
+	int rc = hwts_pg_one(conn, VERSION, &result);
+
+	is = rc == 0 && PQntuples(result) == 1;
+	hides = is && hwts_pg_get(result, 0, 1) != 0;
+	if (is) {
+		*version = (int)hwts_pg_get(result, 0, 0);
+		/* Relaxed: one number. */
+		atomic_store_explicit(&db->meta, hwts_pg_get(result, 0, 2), memory_order_relaxed);
+	}
+	PQclear(result);
+	if (rc == 0 && (!is || hides))
+		rc = hwts_pg_look_hidden(&conn->conn, !is, &ignored);
+	return rc == 0 && !is ? hwts_fail_emptied(&db->db) : rc;
+}
+
+/* 0: there are no tables. */
 static int version_of(struct pg_conn *conn, int *version)
 {
 	PGresult *result;
+	bool is;
 	int rc = hwts_pg_one(conn, "select to_regclass($hwt$@_meta$hwt$) is not null", &result);
 
 	*version = 0;
-	if (rc == 0 && hwts_pg_get(result, 0, 0) == 1) {
-		PQclear(result);
-		rc = hwts_pg_one(conn, "select version from @_meta", &result);
-		if (rc == 0 && PQntuples(result) == 1)
-			*version = (int)hwts_pg_get(result, 0, 0);
-	}
+	is = rc == 0 && hwts_pg_get(result, 0, 0) == 1;
 	PQclear(result);
-	return rc;
+	return is ? read_version(conn, version) : rc;
 }
 
 /* One makes them.  Another, perhaps of a role that may not add an index to them, finds them made. */

@@ -19,7 +19,10 @@ static int version_of(struct sqlite_conn *conn, int64_t *version)
 	int rc = hwts_sqlite_ask(
 	    conn, version, "select count(*) from sqlite_master where type = 'table' and name = '@_meta'", NOTHING);
 
-	return rc == 0 && *version > 0 ? hwts_sqlite_ask(conn, version, "select version from @_meta", NOTHING) : rc;
+	if (rc != 0 || *version == 0)
+		return rc;
+	rc = hwts_sqlite_ask(conn, version, "select coalesce((select version from @_meta), -1)", NOTHING);
+	return rc == 0 && *version < 0 ? hwts_fail_emptied(conn->conn.db) : rc;
 }
 
 /* The store works whether or not both views exist or can be made. */

@@ -25,6 +25,15 @@ int hwts_check_version(const struct hwts_db *db, int version)
 			 db->engine->name, p, p, p, p, p, db->file ? "" : "sequence ", p, db->file ? "hint" : "id");
 }
 
+int hwts_fail_emptied(const struct hwts_db *db)
+{
+	return hwts_fail(
+	    EIO,
+	    "%s: the tables %s_* have been emptied, %s_meta has no row: restore them from a backup, or stop"
+	    " all processes, drop the tables and views %s_* and start again",
+	    db->engine->name, db->prefix, db->prefix, db->prefix);
+}
+
 /* Within their ranges, for anybody may have edited the row. */
 int8_t hwts_priority_of(int64_t number)
 {

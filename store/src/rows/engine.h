@@ -100,6 +100,13 @@ struct hwts_kind_row {
 	bool removed; /* the next that asks to make it has it again */
 };
 
+/* Which store a connection leads to. */
+struct hwts_store_row {
+	char text[33]; /* "": that is not seen */
+	int32_t kind;  /* of the name that was asked for; 0: there is none */
+	bool hides;    /* PostgreSQL: row level security is active for this role */
+};
+
 /* One timeout to put. */
 struct hwts_put {
 	int64_t drawn; /* an id for it, from numbers.c */
@@ -308,6 +315,11 @@ struct hwts_engine {
 	void (*disconnect)(struct hwts_conn *conn);
 	bool (*alive)(struct hwts_conn *conn);  /* a look at an idle one, without asking the server */
 	int (*prepare)(struct hwts_conn *conn); /* makes the tables */
+	/*
+	 * PostgreSQL: looks why rows are not seen.  EACCES: row level security hides them; missing: it hides perhaps
+	 * those that ought to be there.  *remade: the tables are others than this connection's process has opened.
+	 */
+	int (*look_hidden)(struct hwts_conn *conn, bool missing, bool *remade);
 
 	/* Executes statements in one exchange and one transaction; flags as sql.h has them. */
 	int (*run)(struct hwts_conn *conn, const struct hwts_step *steps, size_t n, unsigned flags);
@@ -347,6 +359,7 @@ extern const struct hwts_engine hwts_postgres;
 /* In engine.c: what both engines use. */
 int64_t hwts_id_of(int64_t number, const char *group, const char *key); /* with its bucket; group, key: or NULL */
 int hwts_check_version(const struct hwts_db *db, int version);          /* ENOTSUP: it is another one */
+int hwts_fail_emptied(const struct hwts_db *db);                        /* EIO: there are tables, and no row of meta */
 int8_t hwts_priority_of(int64_t number);                                /* the database may hold any */
 void hwts_due_set(struct hwts_due *due, const void *group, size_t len, int64_t priority);
 

@@ -72,7 +72,7 @@ int hwts_rows_not_here(const struct hwts_conn *conn); /* sets the thread's text 
 void hwts_rows_write_place(const struct hwts_db *db, char text[HWTS_PLACE_SIZE]);
 int hwts_rows_here(struct hwts_conn *conn); /* EINVAL: to another store.  SQLite: takes the lock, to write */
 /* Which store the connection leads to, and the number of the kind there, 0 if there is none.  name may be NULL. */
-int hwts_rows_store(struct hwts_conn *conn, const char *name, char store[33], int32_t *kind);
+int hwts_rows_store(struct hwts_conn *conn, const char *name, struct hwts_store_row *row);
 
 /* In rows_share.c. */
 /* Another process that has this one's name. */

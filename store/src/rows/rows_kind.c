@@ -158,27 +158,21 @@ int hwts_rows_kind_remove(struct hwts_conn *conn, const char *name)
 	return rc;
 }
 
-struct store {
-	char *text;
-	int32_t *kind;
-};
-
 static int read_store(void *ctx, const struct hwts_value *row)
 {
-	struct store *store = ctx;
+	struct hwts_store_row *is = ctx;
 
-	hwts_cut(store->text, 33, row[0].bytes ? row[0].bytes : "", row[0].len);
-	*store->kind = (int32_t)row[1].number;
+	hwts_cut(is->text, sizeof(is->text), row[0].bytes ? row[0].bytes : "", row[0].len);
+	is->kind = (int32_t)row[1].number;
+	is->hides = row[2].number != 0;
 	return 0;
 }
 
-int hwts_rows_store(struct hwts_conn *conn, const char *name, char text[33], int32_t *kind)
+int hwts_rows_store(struct hwts_conn *conn, const char *name, struct hwts_store_row *row)
 {
-	struct store store = { text, kind };
-	struct hwts_step step = HWTS_ASK(STORE, read_store, &store, HWTS_TEXT(name));
+	struct hwts_step step = HWTS_ASK(STORE, read_store, row, HWTS_TEXT(name));
 
-	text[0] = '\0';
-	*kind = 0;
+	*row = (struct hwts_store_row){ .kind = 0 };
 	return hwts_run(conn, &step, 1, HWTS_READS);
 }
 

@@ -207,19 +207,19 @@ static void write_here(const struct hwts_db *db, const struct hwts_put *put, cha
 /* Nothing was inserted. */
 static int explain(struct hwts_conn *conn, const struct hwts_put *put)
 {
-	char store[33], place[HWTS_PLACE_SIZE];
-	int32_t kind;
+	char place[HWTS_PLACE_SIZE];
+	struct hwts_store_row is;
 	int rc;
 
 	hwts_rows_write_place(conn->db, place);
 	conn->here = place;
-	rc = hwts_rows_store(conn, put->kind_name, store, &kind);
+	rc = hwts_rows_store(conn, put->kind_name, &is);
 	conn->here = NULL;
 	if (rc != 0)
 		return rc;
-	if (strcmp(store, conn->db->store) != 0)
+	if (strcmp(is.text, conn->db->store) != 0)
 		return hwts_rows_not_here(conn);
-	if (kind != put->kind.id)
+	if (is.kind != put->kind.id)
 		return hwts_fail(
 		    EIO,
 		    "kind %s is not in the database as this transaction sees it: begin a new one; if it is "

@@ -26,6 +26,7 @@
 #include "share/why.h"
 #include "store/ability.h"
 #include "store/clock.h"
+#include "store/conns.h"
 #include "store/shards.h"
 #include "store/store.h"
 #include "window/window.h"
@@ -298,12 +299,41 @@ static int act(hwt_store *store, struct hwts_renewal *renewal, int64_t *left_us)
 	return rc;
 }
 
+/* The renewal has found no row of this process.  trusted: its lease should have lasted. */
+static int lost(hwt_store *store, bool trusted)
+{
+	const char *prefix = store->db->prefix, *name = hwts_me(store->db);
+	bool again = store->share->lost, remade = false;
+	int rc = hwts_check_here(store, hwts_conn(store, HWTS_CONTROL), &remade);
+
+	store->share->lost = true;
+	if (rc != 0)
+		return rc;
+	if (remade)
+		hwts_warn(store,
+			  "the tables %s_* were replaced beside this process, by those of a backup perhaps: what ran"
+			  " since then runs again, and what was put since then is gone",
+			  prefix);
+	else if (!again && trusted)
+		hwts_warn(store,
+			  "the lease of %s is lost: its row of %s_member was removed or changed: somebody has"
+			  " emptied that table, or restored a backup",
+			  name, prefix);
+	else if (!again)
+		hwts_warn(store,
+			  "the lease of %s is lost: this process, its machine or the database stood still for too long",
+			  name);
+	return hwts_share_join_again(store);
+}
+
 /* The renewal has come back. */
 static int renewed(hwt_store *store, const struct hwts_renewal *renewal, int64_t sent_boot_ns, int64_t slept_ns)
 {
 	const struct hwts_trip trip = { renewal->sent_ns, renewal->reply_ns, slept_ns };
+	bool trusted;
 
 	hwts_lock(store);
+	trusted = hwts_trusted(store);
 	if (hwts_clock_sample(store, renewal->now_us, &trip))
 		hwts_window_rearm(store);
 	if (renewal->renewed) {
@@ -318,16 +348,47 @@ static int renewed(hwt_store *store, const struct hwts_renewal *renewal, int64_t
 		hwts_trust(store, 0);
 		hwts_ability_forget(store);
 		store->share->renewal.absent = false;
-		HWTS_TALLY(store, lost_leases, 1);
+		HWTS_TALLY(store, lost_leases, !store->share->lost);
 		lose_all(store);
 	}
 	hwts_unlock(store);
-	if (renewal->renewed)
+	if (renewal->renewed) {
+		store->share->lost = false;
+		return 0;
+	}
+	hwts_window_drop_lost(store);
+	return lost(store, trusted);
+}
+
+/* A kind without a row of a shard: the table was emptied, or hides them, and nothing of the kind can run. */
+static int check_shards(hwt_store *store, const struct hwts_renewal *renewal)
+{
+	const struct hwts_kind *bare = NULL;
+	bool remade;
+	int rc;
+
+	hwts_lock(store);
+	HWTS_EACH_KIND (store, kind) {
+		size_t first = first_of(renewal, kind);
+
+		if (first < renewal->shard_count && renewal->shards[first].shard / HWTS_SHARDS_MAX == kind->row.id)
+			continue;
+		for (uint32_t i = 0; i < kind->row.shards; i++)
+			hwts_lose(store, &kind->shards[i]);
+		bare = kind;
+	}
+	if (bare)
+		hwts_give_back_queued(store, false);
+	hwts_unlock(store);
+	if (!bare)
 		return 0;
 	hwts_window_drop_lost(store);
-	hwts_warn(store, "the lease of %s is lost: this process, its machine or the database stood still for too long",
-		  hwts_me(store->db));
-	return hwts_share_join_again(store);
+	rc = hwts_check_here(store, hwts_conn(store, HWTS_CONTROL), &remade);
+	return rc ? rc
+		  : hwts_fail(EIO,
+			      "%s_shard has no row for kind %s: it was emptied, or restored in part: restore it from a "
+			      "backup",
+			      store->db->prefix, bare->name);
 }
 
 /* Whether others are to have what is this process's. */
@@ -376,5 +437,5 @@ int hwts_share_look(hwt_store *store, int64_t *next_ns)
 	}
 	if (left_us < lease_ns(store) / 1000)
 		*next_ns = HWTS_MIN(*next_ns, hwt_now() + left_us * 1000 + HWT_MS(20));
-	return rc;
+	return rc == 0 ? check_shards(store, renewal) : rc;
 }

@@ -13,6 +13,7 @@ struct hwts_share {
 	 */
 	char name[HWTS_MEMBER_MAX + 1], putter[HWTS_MEMBER_MAX + 1];
 	bool joined;
+	bool lost; /* no renewal since the lease was found to be lost */
 	bool abandons; /* shards are given whatever runs there */
 	struct hwts_renewal renewal;
 	struct hwts_shard_row *skipped; /* shards the last take found locked; control retries at again_ns */

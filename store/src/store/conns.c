@@ -15,16 +15,33 @@
 #define MOST 64
 #define MOST_WAIT_NS HWT_S(10) /* then one more is made, should the others wait for this very call */
 
+static int look_hidden(const hwt_store *store, struct hwts_conn *conn, bool missing, bool *remade)
+{
+	return store->engine->look_hidden ? store->engine->look_hidden(conn, missing, remade) : 0;
+}
+
+static int check_store(const hwt_store *store, struct hwts_conn *conn, bool *remade)
+{
+	struct hwts_store_row is;
+	bool ignored;
+	int rc = hwts_rows_store(conn, NULL, &is);
+
+	if (rc == 0 && (is.hides || is.text[0] == '\0' || remade))
+		rc = look_hidden(store, conn, is.text[0] == '\0' || remade, remade ? remade : &ignored);
+	if (rc == 0 && is.text[0] == '\0')
+		rc = hwts_fail_emptied(store->db);
+	if (rc == 0 && strcmp(is.text, store->db->store) != 0)
+		rc = hwts_fail(EIO, "another store has taken the place of this one: restart this process");
+	return rc;
+}
+
 /* With the number of a kind given to another one its puts would run as that kind, and its tasks what others put. */
-static int check_kinds(hwt_store *store, struct hwts_conn *conn)
+int hwts_check_here(hwt_store *store, struct hwts_conn *conn, bool *remade)
 {
 	const struct hwts_kind *kind;
-	char is[33];
-	int32_t none;
-	int rc = hwts_rows_store(conn, NULL, is, &none);
+	bool ignored;
+	int rc = check_store(store, conn, remade);
 
-	if (rc == 0 && strcmp(is, store->db->store) != 0)
-		rc = hwts_fail(EIO, "another store has taken the place of this one: restart this process");
 	hwts_lock(store);
 	kind = hwts_kind_after(store, NULL);
 	hwts_unlock(store);
@@ -32,15 +49,22 @@ static int check_kinds(hwt_store *store, struct hwts_conn *conn)
 		struct hwts_kind_row row;
 
 		rc = hwts_rows_kind(conn, kind->name, NULL, &row);
-		if (rc == ENOENT || (rc == 0 && row.id != kind->row.id))
+		if (rc == ENOENT) {
+			rc = look_hidden(store, conn, true, &ignored);
+			row.id = 0;
+		}
+		if (rc == 0 && row.id != kind->row.id)
 			rc = hwts_fail(EIO,
 				       "kind %s is not in the database any more, which has lost the commit that made"
-				       " it: restart this process",
+				       " it, or was emptied: restart this process",
 				       kind->name);
 		hwts_lock(store);
 		kind = hwts_kind_after(store, kind);
 		hwts_unlock(store);
 	}
+	pthread_mutex_lock(&store->conns->lock);
+	store->conns->gone = rc != 0;
+	pthread_mutex_unlock(&store->conns->lock);
 	return rc;
 }
 
@@ -57,7 +81,7 @@ int hwts_connect(hwt_store *store, enum hwts_role role, struct hwts_conn **out)
 	/* A begin and an end ask for the owner of the shard, which control renews. */
 	if (rc != 0 || (role != HWTS_CALL && role != HWTS_CONTROL))
 		return rc;
-	rc = check_kinds(store, *out);
+	rc = hwts_check_here(store, *out, NULL);
 	if (rc != 0) {
 		store->engine->disconnect(*out);
 		*out = NULL;
@@ -92,10 +116,12 @@ static void end_turn(hwt_store *store)
 static int get(hwt_store *store, struct hwts_conn **out)
 {
 	struct hwts_conn *conn;
+	bool gone;
 
 	do {
 		pthread_mutex_lock(&store->conns->lock);
 		conn = store->conns->idle;
+		gone = store->conns->gone;
 		if (conn) {
 			store->conns->idle = conn->next;
 			store->conns->idle_count--;
@@ -104,7 +130,7 @@ static int get(hwt_store *store, struct hwts_conn **out)
 		if (!conn)
 			return hwts_connect(store, HWTS_CALL, out);
 		/* The server may have closed it meanwhile, which must not spoil a call. */
-		if (store->engine->alive(conn)) {
+		if (!gone && store->engine->alive(conn)) {
 			*out = conn;
 			return 0;
 		}

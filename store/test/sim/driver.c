@@ -522,7 +522,7 @@ static int exchange(struct sim_conn *conn, const struct hwts_step *steps, size_t
 /* It has no such kind, and an insert asks whether it is the store. */
 static int run_elsewhere(const struct hwts_conn *conn, const struct hwts_step *steps, size_t n)
 {
-	const struct hwts_value another[2] = { HWTS_BYTES("another", 7), HWTS_NUMBER(0) };
+	const struct hwts_value another[3] = { HWTS_BYTES("another", 7), HWTS_NUMBER(0), HWTS_NUMBER(0) };
 
 	for (size_t i = 0; i < n; i++) {
 		enum hwts_sql sql = steps[i].sql;

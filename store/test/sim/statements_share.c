@@ -134,10 +134,10 @@ static int store(struct act *act)
 {
 	const struct version *meta = sim_see(act, sim_server.rows[META]),
 			     *is = TEXT_ARG(0)->bytes ? kind_of_name(act, TEXT_ARG(0)) : NULL;
-	struct hwts_value values[2] = { HWTS_BYTES(meta->s[META_STORE]->bytes, meta->s[META_STORE]->len),
-					HWTS_NUMBER(is ? is->n[KIND_ID] : 0) };
+	struct hwts_value values[3] = { HWTS_BYTES(meta->s[META_STORE]->bytes, meta->s[META_STORE]->len),
+					HWTS_NUMBER(is ? is->n[KIND_ID] : 0), HWTS_NUMBER(0) };
 
-	sim_emit(act, values, 2);
+	sim_emit(act, values, 3);
 	return 0;
 }
 

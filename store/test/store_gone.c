@@ -1,0 +1,365 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * A database that is there and does not show what this process knows: tables that row level security hides, that were
+ * emptied or replaced.  Each is told in words of its own, by the call that finds it, or once
+ * by a process that runs, and once more when it is over.
+ */
+#include "store_query.h"
+
+#include "inside.h"
+
+static const char *const tables[] = { "meta", "kind", "shard", "group", "timeout", "member" };
+
+#define WITH_MEMBERS HWTS_COUNT(tables)
+#define BUT_MEMBERS (WITH_MEMBERS - 1)
+
+/* The format has the prefix, then the table's name; more than once in this order. */
+static void each_table(size_t n, const char *format)
+{
+	char text[512];
+
+	for (size_t i = 0; i < n; i++) {
+		(void)snprintf(text, sizeof(text), format, world.schema, tables[i], world.schema, tables[i]);
+		(void)query("%s", text);
+	}
+}
+
+/*
+ * Warnings
+ */
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static char warnings[64][640];
+static unsigned warning_count;
+static atomic_uint renewals; /* that came back */
+
+static void note_warning(void *ctx, const char *text)
+{
+	(void)ctx;
+	if (getenv("HWT_STORE_LOUD"))
+		printf("# %s\n", text);
+	pthread_mutex_lock(&lock);
+	if (warning_count < HWTS_COUNT(warnings))
+		(void)snprintf(warnings[warning_count++], sizeof(warnings[0]), "%s", text);
+	pthread_mutex_unlock(&lock);
+}
+
+static unsigned told(const char *words)
+{
+	unsigned n = 0;
+
+	pthread_mutex_lock(&lock);
+	for (unsigned i = 0; i < warning_count; i++)
+		n += strstr(warnings[i], words) != NULL;
+	pthread_mutex_unlock(&lock);
+	return n;
+}
+
+static void count_renewals(const char *point)
+{
+	if (strcmp(point, "renewed") == 0)
+		atomic_fetch_add(&renewals, 1);
+}
+
+/* A store of the world that runs "a" and whose warnings are noted. */
+static hwt_store *start_noted(const char *url)
+{
+	hwt_store_config config = store_config();
+	hwt_store *store = NULL;
+
+	warning_count = 0;
+	config.warn = note_warning;
+	CHECK_CALL(hwt_store_open(&store, url, &config, NULL, 0), 0);
+	register_kind(store, "a", count_run, NULL, HWT_STORE_AT_LEAST_ONCE);
+	CHECK_CALL(hwt_store_start(store), 0);
+	CHECK(wait_held(store, 8));
+	atomic_store(&hwts_test_at, count_renewals);
+	return store;
+}
+
+/* A renewal finds it, and is tried again and again: that is told once. */
+static void is_told_once(hwt_store *store, const char *words)
+{
+	unsigned before;
+
+	look_now(store);
+	WAIT_FOR(told(words) > 0);
+	before = atomic_load(&renewals);
+	WAIT_FOR(atomic_load(&renewals) >= before + 4);
+	CHECK_INT(told(words), ==, 1);
+	CHECK_INT(told("renewal works again"), ==, 0);
+}
+
+/* It is over: that is told once, and what was put and what is put now runs. */
+static void is_over_and_runs(hwt_store *store, unsigned was_put)
+{
+	WAIT_FOR(told("renewal works again") > 0);
+	CHECK(wait_held(store, 8));
+	put(store, "a", 0);
+	CHECK(wait_count(&ran, was_put + 1));
+	CHECK_INT(told("renewal works again"), ==, 1);
+	atomic_store(&hwts_test_at, NULL);
+}
+
+/*
+ * Emptied, replaced
+ */
+
+static void keep_and_empty(void)
+{
+	each_table(BUT_MEMBERS, "create table %s_kept_%s as select * from %s_%s");
+	each_table(WITH_MEMBERS, "delete from %s_%s");
+}
+
+static void copy_tables(size_t n, const char *to, const char *from)
+{
+	for (size_t i = 0; i < n; i++)
+		(void)query("insert into %s_%s%s select * from %s_%s%s", world.schema, to, tables[i], world.schema,
+			    from, tables[i]);
+}
+
+TEST(emptied_tables_are_told_once_and_take_no_puts)
+{
+	hwt_store_spec spec = spec_of("a", 0);
+	int64_t id = -7;
+
+	fresh_world();
+	CLOSING hwt_store *store = start_noted(world.url);
+	keep_and_empty();
+	is_told_once(store, "have been emptied");
+	CHECK_CALL(hwt_store_put(store, &spec, &id), EIO);
+	CHECK(strstr(hwt_store_error(), "have been emptied") != NULL);
+	CHECK_INT(id, ==, -7);
+	copy_tables(BUT_MEMBERS, "", "kept_");
+	is_over_and_runs(store, 0);
+}
+
+/* It has the number of another kind, or none: what is put under it would run as that, or never. */
+TEST(kinds_that_were_emptied_are_told_once_and_take_no_puts)
+{
+	hwt_store_spec spec = spec_of("a", 0);
+
+	fresh_world();
+	CLOSING hwt_store *store = start_noted(world.url);
+	keep_and_empty();
+	copy_tables(1, "", "kept_"); /* meta */
+	is_told_once(store, "kind a is not in the database any more");
+	CHECK_CALL(hwt_store_put(store, &spec, NULL), EIO);
+	(void)query("insert into %s_kind select * from %s_kept_kind", world.schema, world.schema);
+	(void)query("insert into %s_shard select * from %s_kept_shard", world.schema, world.schema);
+	is_over_and_runs(store, 0);
+}
+
+TEST(an_open_says_that_the_tables_have_been_emptied)
+{
+	hwt_store_config config;
+	char error[512] = "";
+	hwt_store *store;
+
+	fresh_world();
+	config = store_config();
+	CHECK_CALL(hwt_store_close(open_store()), 0);
+	each_table(WITH_MEMBERS, "delete from %s_%s");
+	CHECK_INT(hwt_store_open(&store, world.url, &config, error, sizeof(error)), ==, EIO);
+	CHECK(strstr(error, "have been emptied") != NULL);
+	CHECK(strstr(error, "_meta has no row") != NULL);
+}
+
+TEST(shards_that_were_emptied_are_told)
+{
+	fresh_world();
+	CLOSING hwt_store *store = start_noted(world.url);
+	each_table(3, "create table %s_kept_%s as select * from %s_%s");
+	(void)query("delete from %s_shard", world.schema);
+	is_told_once(store, "no row for kind a");
+	CHECK_INT(stats_of_store(store).shards_held, ==, 0);
+	put(store, "a", 0); /* is kept */
+	CHECK_CALL(hwt_store_stop(store), 0);
+	CHECK_CALL(hwt_store_start(store), EIO);
+	CHECK(strstr(hwt_store_error(), "no row for kind a") != NULL);
+	(void)query("insert into %s_shard select * from %s_kept_shard", world.schema, world.schema);
+	CHECK_CALL(hwt_store_start(store), 0);
+	is_over_and_runs(store, 1);
+}
+
+TEST(another_store_in_the_place_of_this_one_is_told_once)
+{
+	fresh_world();
+	CLOSING hwt_store *store = start_noted(world.url);
+	(void)query("drop view %s_timeouts", world.schema);
+	(void)query("drop view %s_kinds", world.schema);
+	each_table(WITH_MEMBERS, "drop table %s_%s");
+	CLOSING hwt_store *other = open_store();
+	is_told_once(store, "another store has taken the place of this one");
+	CHECK_CALL(hwt_store_put(store, &SPEC("a", 0, .flags = 0), NULL), EIO);
+	put(other, "a", 0);
+}
+
+/* As a restore leaves it that was made beside the process: nothing stood still. */
+TEST(a_row_of_a_process_that_was_removed_is_told_as_such)
+{
+	fresh_world();
+	CLOSING hwt_store *store = start_noted(world.url);
+	(void)query("delete from %s_member", world.schema);
+	look_now(store);
+	WAIT_FOR(told("was removed or changed: somebody") == 1);
+	CHECK_INT(told("stood still"), ==, 0);
+	put(store, "a", 0);
+	CHECK(wait_count(&ran, 1));
+}
+
+#ifdef HWT_STORE_POSTGRES
+
+TEST(tables_that_were_made_again_from_a_dump_are_told)
+{
+	NEEDS_POSTGRES(); /* of SQLite the row of the process tells, as above */
+	fresh_world();
+	CLOSING hwt_store *store = start_noted(world.url);
+	(void)query("drop view %s_timeouts, %s_kinds", world.schema, world.schema);
+	each_table(WITH_MEMBERS, "create table %s_new_%s (like %s_%s including all)");
+	copy_tables(BUT_MEMBERS, "new_", "");
+	each_table(WITH_MEMBERS, "drop table %s_%s cascade");
+	for (size_t i = 0; i < WITH_MEMBERS; i++)
+		(void)query("alter table %s_new_%s rename to %s_%s", world.schema, tables[i], world.schema, tables[i]);
+	look_now(store);
+	WAIT_FOR(told("were replaced beside this process") == 1);
+	put(store, "a", 0);
+	CHECK(wait_count(&ran, 1));
+	look_now(store);
+	WAIT_FOR(atomic_load(&renewals) > 3);
+	CHECK_INT(told("were replaced beside this process"), ==, 1);
+	CHECK_INT(told("stood still"), ==, 0);
+	atomic_store(&hwts_test_at, NULL);
+}
+
+/*
+ * Row level security
+ */
+
+/* A world whose store belongs to somebody else: its role may read and write all tables. */
+static void fresh_role(char role[64], char url[TEXT_MAX])
+{
+	fresh_world();
+	CHECK_CALL(hwt_store_close(open_store()), 0);
+	(void)snprintf(role, 64, "%s_app", world.schema);
+	(void)query("create role %s login", role);
+	each_table(WITH_MEMBERS, "grant select, insert, update, delete on %s_%s to public");
+	url_of_role(url, role);
+}
+
+static int open_noted(const char *url, char error[512])
+{
+	hwt_store_config config = store_config();
+	hwt_store *store = NULL;
+	int rc;
+
+	config.warn = note_warning;
+	warning_count = 0;
+	error[0] = '\0';
+	rc = hwt_store_open(&store, url, &config, error, 512);
+	if (rc == 0)
+		CHECK_CALL(hwt_store_close(store), 0);
+	return rc;
+}
+
+TEST(an_open_names_the_table_that_row_level_security_hides)
+{
+	NEEDS_POSTGRES();
+	char role[64], url[TEXT_MAX], error[512], name[64];
+
+	fresh_role(role, url);
+	for (size_t i = 0; i < WITH_MEMBERS; i++) {
+		(void)snprintf(name, sizeof(name), "%s_%s", world.schema, tables[i]);
+		(void)query("alter table %s enable row level security", name);
+		CHECK_INT(open_noted(url, error), ==, EACCES);
+		CHECK(strstr(error, "row level security") != NULL);
+		CHECK(strstr(error, name) != NULL && strstr(error, role) != NULL);
+		CHECK_INT(open_noted(world.url, error), ==, 0); /* a superuser's */
+		(void)query("alter table %s disable row level security", name);
+	}
+	CHECK_INT(open_noted(url, error), ==, 0);
+	CHECK_INT(warning_count, ==, 0);
+}
+
+TEST(row_level_security_that_is_forced_hides_from_the_owner_too)
+{
+	NEEDS_POSTGRES();
+	char role[64], url[TEXT_MAX], error[512];
+
+	fresh_world();
+	(void)snprintf(role, sizeof(role), "%s_app", world.schema);
+	(void)query("create role %s login; grant create on schema public to %s", role, role);
+	url_of_role(url, role);
+	CHECK_INT(open_noted(url, error), ==, 0);
+	each_table(WITH_MEMBERS, "alter table %s_%s enable row level security");
+	CHECK_INT(open_noted(url, error), ==, 0);
+	each_table(WITH_MEMBERS, "alter table %s_%s force row level security");
+	CHECK_INT(open_noted(url, error), ==, EACCES);
+	CHECK(strstr(error, "row level security") != NULL);
+}
+
+TEST(policies_that_may_hide_rows_are_a_warning_and_those_that_cannot_are_none)
+{
+	NEEDS_POSTGRES();
+	char role[64], url[TEXT_MAX], error[512];
+
+	fresh_role(role, url);
+	each_table(WITH_MEMBERS, "alter table %s_%s enable row level security");
+	each_table(WITH_MEMBERS, "create policy p on %s_%s using (true)");
+	CHECK_INT(open_noted(url, error), ==, 0);
+	CHECK_INT(warning_count, ==, 0);
+	(void)query("create policy q on %s_timeout as restrictive using (kind = 7)", world.schema);
+	CHECK_INT(open_noted(url, error), ==, 0);
+	CHECK_INT(told("row level security"), ==, 1);
+	CHECK(strstr(warnings[0], world.schema) != NULL && strstr(warnings[0], "_timeout") != NULL);
+	(void)query("drop policy q on %s_timeout; alter policy p on %s_timeout using (kind = 7)", world.schema,
+		    world.schema);
+	CHECK_INT(open_noted(url, error), ==, 0);
+	CHECK_INT(told("row level security"), ==, 1);
+	(void)query("alter policy p on %s_timeout to hwt using (true)", world.schema); /* of another role alone */
+	CHECK_INT(open_noted(url, error), ==, EACCES);
+}
+
+TEST(a_start_says_that_row_level_security_hides_the_rows)
+{
+	NEEDS_POSTGRES();
+	static const char *const hidden[] = { "timeout", "shard", "member", "kind" };
+	char role[64], url[TEXT_MAX];
+
+	fresh_role(role, url);
+	for (size_t i = 0; i < HWTS_COUNT(hidden); i++) {
+		CLOSING hwt_store *store = start_noted(url);
+
+		CHECK_CALL(hwt_store_stop(store), 0);
+		(void)query("alter table %s_%s enable row level security", world.schema, hidden[i]);
+		CHECK_CALL(hwt_store_start(store), EACCES);
+		CHECK(strstr(hwt_store_error(), "row level security") != NULL);
+		/* It may put rows there and sees none. */
+		(void)query("create policy p on %s_%s for insert with check (true)", world.schema, hidden[i]);
+		CHECK_CALL(hwt_store_start(store), EACCES);
+		CHECK(strstr(hwt_store_error(), "row level security hides") != NULL);
+		(void)query("drop policy p on %s_%s; alter table %s_%s disable row level security", world.schema,
+			    hidden[i], world.schema, hidden[i]);
+		CHECK_CALL(hwt_store_start(store), 0);
+	}
+	atomic_store(&hwts_test_at, NULL);
+}
+
+TEST(rows_that_row_level_security_hides_from_a_process_that_runs_are_told_once)
+{
+	NEEDS_POSTGRES();
+	char role[64], url[TEXT_MAX];
+
+	fresh_role(role, url);
+	CLOSING hwt_store *store = start_noted(url);
+	each_table(WITH_MEMBERS, "alter table %s_%s enable row level security");
+	is_told_once(store, "row level security hides");
+	CHECK_CALL(hwt_store_put(store, &SPEC("a", 0, .flags = 0), NULL), EACCES);
+	CHECK(strstr(hwt_store_error(), "row level security hides") != NULL);
+	each_table(WITH_MEMBERS, "alter table %s_%s disable row level security");
+	is_over_and_runs(store, 0);
+}
+
+#endif
+
+STORE_MAIN(NULL)
