@@ -85,7 +85,7 @@
  *
  *     EAGAIN      the database was locked for too long, or chose this call in a deadlock
  *     ECONNRESET  the connection broke while the call was under way: call again, and ENOENT or EEXIST may tell
- *     EACCES      no rights; the file or its folder cannot be written
+ *     EACCES      no rights, rows that are hidden from this role, or a database, file or folder that may only be read
  *     EIO         the database refused it for another reason
  *     ENOTCONN    no connection    ENOMEM  no memory    ENOSPC  the disk is full    EMFILE  too many files are open
  *

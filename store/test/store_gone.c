@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * A database that is there and does not show what this process knows: tables that row level security hides, that were
- * emptied or replaced.  Each is told in words of its own, by the call that finds it, or once
+ * emptied or replaced, or that may only be read.  Each is told in words of its own, by the call that finds it, or once
  * by a process that runs, and once more when it is over.
  */
 #include "store_query.h"
@@ -358,6 +358,40 @@ TEST(rows_that_row_level_security_hides_from_a_process_that_runs_are_told_once)
 	CHECK(strstr(hwt_store_error(), "row level security hides") != NULL);
 	each_table(WITH_MEMBERS, "alter table %s_%s disable row level security");
 	is_over_and_runs(store, 0);
+}
+
+/*
+ * What may only be read
+ */
+
+#define READ_ONLY "default_transaction_read_only is on"
+
+TEST(a_role_that_may_only_read_is_told_as_such_and_once)
+{
+	NEEDS_POSTGRES();
+	char role[64], url[TEXT_MAX];
+	uint64_t trips;
+
+	fresh_role(role, url);
+	CLOSING hwt_store *store = start_noted(url);
+	(void)query("alter role %s set default_transaction_read_only = on; select pg_terminate_backend(pid) from"
+		    " pg_stat_activity where usename = '%s'",
+		    role, role);
+	WAIT_FOR(told(READ_ONLY) > 0);
+	trips = stats_of_store(store).round_trips;
+	WAIT_FOR(stats_of_store(store).round_trips > trips + 8);
+	CHECK_INT(told(READ_ONLY), ==, 1);
+	CHECK_INT(told("standby"), ==, 0);
+	CHECK_CALL(hwt_store_put(store, &SPEC("a", 0, .flags = 0), NULL), EACCES);
+	CHECK(strstr(hwt_store_error(), READ_ONLY) != NULL);
+	(void)query("alter role %s reset default_transaction_read_only", role);
+	is_over_and_runs(store, 0);
+	CHECK_CALL(hwt_store_stop(store), 0);
+	(void)query("alter role %s set default_transaction_read_only = on", role);
+	CHECK_CALL(hwt_store_start(store), EACCES);
+	CHECK(strstr(hwt_store_error(), READ_ONLY) != NULL);
+	(void)query("alter role %s reset default_transaction_read_only", role);
+	CHECK_CALL(hwt_store_start(store), 0);
 }
 
 #endif

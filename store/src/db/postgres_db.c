@@ -156,6 +156,8 @@ static int greet(struct pg_conn *conn)
 				 "postgresql: a pooler in transaction mode is in between, which breaks LISTEN and "
 				 "prepared statements: a process that starts has to connect to the server directly, or "
 				 "to a pool in session mode");
+	if (rc == 0 && conn->conn.role != HWTS_CALL && conn->conn.role != HWTS_READ)
+		rc = hwts_pg_check_writes(conn);
 	if (rc == 0)
 		rc = db->db.pooled ? check_version(conn) : settle(conn);
 	if (rc == 0)

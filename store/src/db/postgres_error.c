@@ -5,12 +5,13 @@
 #include "db/postgres.h"
 
 #define SILENT "25P03" /* idle_in_transaction_session_timeout */
+#define READS "25006"  /* a transaction that may only read */
 
 static const struct {
 	const char *state; /* the beginning of it */
 	int rc;
-	bool gone; /* the connection is of no use any more */
-	const char *advice;
+	bool gone;          /* the connection is of no use any more */
+	const char *advice; /* NULL: why_reads() */
 } meanings[] = {
 	{ "08", ECONNRESET, true, "" },
 	{ "57P0", ECONNRESET, true, "" },
@@ -20,11 +21,37 @@ static const struct {
 	{ "57014", EAGAIN, false, "; statement_timeout may be too short" },
 	{ "53100", ENOSPC, false, "; the server's disk is full, make room" },
 	{ "53200", ENOMEM, false, "; the server has no memory" },
-	{ "42501", EACCES, false, "; grant the role the rights that store/doc/store.md lists" },
-	{ "25006", EACCES, true, "; this server is a standby: add target_session_attrs=read-write to the url" },
+	{ "42501", EACCES, false,
+	  "; grant the role the rights that store/doc/store.md lists, and hide no rows from it" },
+	{ READS, EACCES, true, NULL },
 	{ "0A000", EIO, true, "" }, /* a plan that does not fit the tables any more */
 	{ "26", EIO, true, "; a pooler in transaction mode breaks prepared statements: connect directly" },
 };
+
+static bool is_on(const struct pg_conn *conn, const char *setting)
+{
+	const char *is = PQparameterStatus(conn->handle, setting); /* NULL: PostgreSQL 13 does not say */
+
+	return is && strcmp(is, "on") == 0;
+}
+
+/* The server says what has changed only after an answer, so the first failure may be of neither. */
+static const char *why_reads(const struct pg_conn *conn)
+{
+	if (is_on(conn, "in_hot_standby"))
+		return "; this server is a standby: add target_session_attrs=read-write to the url";
+	if (is_on(conn, "default_transaction_read_only"))
+		return "; default_transaction_read_only is on, of the role, the database or the server: reset it there";
+	return "; either default_transaction_read_only is on, of the role, the database or the server, or this server"
+	       " is a standby (select pg_is_in_recovery())";
+}
+
+int hwts_pg_check_writes(const struct pg_conn *conn)
+{
+	if (!is_on(conn, "in_hot_standby") && !is_on(conn, "default_transaction_read_only"))
+		return 0;
+	return hwts_fail(EACCES, "postgresql: this connection may only read%s", why_reads(conn));
+}
 
 void hwts_pg_note_silence(struct pg_conn *conn, const char *state)
 {
@@ -43,7 +70,8 @@ int hwts_pg_error(struct pg_conn *conn, const PGresult *result, const char *doin
 			continue;
 		conn->conn.broken |= meanings[i].gone;
 		hwts_pg_note_silence(conn, state);
-		return hwts_fail(meanings[i].rc, "postgresql: %s: %s (%s)%s", doing, text, state, meanings[i].advice);
+		return hwts_fail(meanings[i].rc, "postgresql: %s: %s (%s)%s", doing, text, state,
+				 meanings[i].advice ? meanings[i].advice : why_reads(conn));
 	}
 	if (!state || PQstatus(conn->handle) == CONNECTION_BAD) {
 		conn->conn.broken = true;
