@@ -199,8 +199,8 @@ static const char *const words[HWTS_ROLES] = {
 };
 
 /*
- * A server that is away is one sort, whether a connection has broken or cannot be made; of EIO each text is a sort.  The
- * other threads may not do what control may not do.  Relaxed: nothing else is told by it.
+ * A server that is away is one sort, whether a connection has broken or cannot be made; of EIO each text is a sort.
+ * The other threads may not do what control may not do.  Relaxed: nothing else is told by it.
  */
 void hwts_fails(hwt_store *store, enum hwts_role role, int rc)
 {
