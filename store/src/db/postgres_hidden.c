@@ -7,18 +7,21 @@
 #include <stdio.h>
 
 /*
- * Of the tables on which it is active: without a policy that lets this role read, a table shows nothing; with one for
- * all commands that says no more than "true", and without a restrictive one, it shows all.
+ * Of our tables on which it is active, for pg_get_expr locks the table of each policy: without a policy that lets this
+ * role read, a table shows nothing; with one for all commands that says no more than "true", and without a restrictive
+ * one, it shows all.
  */
 static const char HIDDEN[] =
-    "with p as materialized (select p.polrelid, p.polpermissive, p.polcmd, pg_get_expr(p.polqual, p.polrelid) = 'true'"
-    " as is_open from pg_policy p where exists (select from unnest(p.polroles) r (oid)"
-    " where case when r.oid = 0 then true else pg_has_role(r.oid, 'usage') end)),"
+    "with ours (oid) as materialized (values (to_regclass($hwt$@_meta$hwt$)::oid),"
+    " (to_regclass($hwt$@_kind$hwt$)::oid), (to_regclass($hwt$@_shard$hwt$)::oid),"
+    " (to_regclass($hwt$@_member$hwt$)::oid), (to_regclass($hwt$@_group$hwt$)::oid),"
+    " (to_regclass($hwt$@_timeout$hwt$)::oid)),"
+    " p as materialized (select p.polrelid, p.polpermissive, p.polcmd, pg_get_expr(p.polqual, p.polrelid) = 'true'"
+    " as is_open from pg_policy p where p.polrelid in (select oid from ours) and exists (select from"
+    " unnest(p.polroles) r (oid) where case when r.oid = 0 then true else pg_has_role(r.oid, 'usage') end)),"
     " t as materialized (select c.oid, c.relname::text as name, exists (select from p where p.polrelid = c.oid"
     " and p.polpermissive and p.polcmd in ('*', 'r')) as shows from pg_class c where row_security_active(c.oid)"
-    " and c.oid in (to_regclass($hwt$@_meta$hwt$)::oid, to_regclass($hwt$@_kind$hwt$)::oid,"
-    " to_regclass($hwt$@_shard$hwt$)::oid, to_regclass($hwt$@_member$hwt$)::oid,"
-    " to_regclass($hwt$@_group$hwt$)::oid, to_regclass($hwt$@_timeout$hwt$)::oid))"
+    " and c.oid in (select oid from ours))"
     " select string_agg(t.name, ', ' order by t.name) filter (where not t.shows),"
     " string_agg(t.name, ', ' order by t.name) filter (where t.shows and (exists (select from p"
     " where p.polrelid = t.oid and not p.polpermissive) or not exists (select from p where p.polrelid = t.oid"
@@ -56,8 +59,8 @@ int hwts_pg_look_hidden(struct hwts_conn *base, bool missing, bool *remade)
 	if (rc == 0 && PQntuples(result) == 1) {
 		int64_t meta = hwts_pg_get(result, 0, 3);
 
-		/* Relaxed: one number. */
-		*remade = atomic_exchange_explicit(&db->meta, meta, memory_order_relaxed) != meta;
+		if (remade) /* relaxed: one number */
+			*remade |= atomic_exchange_explicit(&db->meta, meta, memory_order_relaxed) != meta;
 		rc = judge(conn, result, missing);
 	}
 	PQclear(result);

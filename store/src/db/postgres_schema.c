@@ -14,17 +14,17 @@ static const char TABLES[] =
     ;
 
 static const char VERSION[] =
-    "select m.version, row_security_active($hwt$@_meta$hwt$) or row_security_active($hwt$@_kind$hwt$)"
-    " or row_security_active($hwt$@_shard$hwt$) or row_security_active($hwt$@_member$hwt$)"
-    " or row_security_active($hwt$@_group$hwt$) or row_security_active($hwt$@_timeout$hwt$), m.tableoid::bigint"
-    " from @_meta m";
+    "select m.version, (select bool_or(row_security_active(t.name::oid)) from (values"
+    " (to_regclass($hwt$@_meta$hwt$)), (to_regclass($hwt$@_kind$hwt$)), (to_regclass($hwt$@_shard$hwt$)),"
+    " (to_regclass($hwt$@_member$hwt$)), (to_regclass($hwt$@_group$hwt$)), (to_regclass($hwt$@_timeout$hwt$)))"
+    " t (name)), m.tableoid::bigint from @_meta m"; /* another version may lack a table */
 
 /* The tables and the row of meta are made in one transaction: without it they show nothing, or were emptied. */
 static int read_version(struct pg_conn *conn, int *version)
 {
 	struct pg_db *db = (struct pg_db *)conn->conn.db;
 	PGresult *result;
-	bool is, hides, ignored;
+	bool is, hides;
 	int rc = hwts_pg_one(conn, VERSION, &result);
 
 	is = rc == 0 && PQntuples(result) == 1;
@@ -36,7 +36,7 @@ static int read_version(struct pg_conn *conn, int *version)
 	}
 	PQclear(result);
 	if (rc == 0 && (!is || hides))
-		rc = hwts_pg_look_hidden(&conn->conn, !is, &ignored);
+		rc = hwts_pg_look_hidden(&conn->conn, !is, NULL);
 	return rc == 0 && !is ? hwts_fail_emptied(&db->db) : rc;
 }
 

@@ -317,7 +317,7 @@ struct hwts_engine {
 	int (*prepare)(struct hwts_conn *conn); /* makes the tables */
 	/*
 	 * PostgreSQL: looks why rows are not seen.  EACCES: row level security hides them; missing: it hides perhaps
-	 * those that ought to be there.  *remade: the tables are others than this connection's process has opened.
+	 * those that ought to be there.  *remade is set if the tables are others than at the last such look; or NULL.
 	 */
 	int (*look_hidden)(struct hwts_conn *conn, bool missing, bool *remade);
 
