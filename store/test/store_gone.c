@@ -320,6 +320,37 @@ TEST(policies_that_may_hide_rows_are_a_warning_and_those_that_cannot_are_none)
 	CHECK_INT(open_noted(url, error), ==, EACCES);
 }
 
+/* Policies of single commands are not looked into, and those of other tables are not read. */
+TEST(a_lease_that_is_lost_under_policies_that_show_all_is_had_again)
+{
+	NEEDS_POSTGRES();
+	char role[64], url[TEXT_MAX];
+	USER *locker = NULL;
+
+	fresh_role(role, url);
+	locker = connect_user();
+	each_table(WITH_MEMBERS, "alter table %s_%s enable row level security");
+	each_table(WITH_MEMBERS, "create policy r on %s_%s for select using (true)");
+	each_table(WITH_MEMBERS, "create policy w on %s_%s for insert with check (true)");
+	each_table(WITH_MEMBERS, "create policy u on %s_%s for update using (true)");
+	each_table(WITH_MEMBERS, "create policy d on %s_%s for delete using (true)");
+	(void)query("create table %s_other (a int); create policy p on %s_other using (a = 1)", world.schema,
+		    world.schema);
+	CHECK(user_sql(locker, "begin; lock table %s_other", world.schema));
+	{
+		CLOSING hwt_store *store = start_noted(url);
+
+		(void)query("update %s_member set until_us = 1", world.schema);
+		look_now(store);
+		WAIT_FOR(told("the lease of") == 1);
+		CHECK(wait_held(store, 8));
+		put(store, "a", 0);
+		CHECK(wait_count(&ran, 1));
+		CHECK_INT(told("hides"), ==, 0);
+		atomic_store(&hwts_test_at, NULL);
+	}
+}
+
 TEST(a_start_says_that_row_level_security_hides_the_rows)
 {
 	NEEDS_POSTGRES();

@@ -110,13 +110,16 @@ static int listen_again(hwt_store *store)
 	hwts_ability_forget(store);
 	hwts_ask(store, HWTS_LOAD);
 	hwts_unlock(store);
-	rc = rows ? store->engine->listen(hwts_conn(store, HWTS_CONTROL), rows, count, true) : ENOMEM;
+	rc = rows ? store->engine->listen(hwts_conn(store, HWTS_CONTROL), rows, count, true)
+		  : hwts_fail(ENOMEM, "no memory for the shards to listen to");
 	free(rows);
 	return rc;
 }
 
 static bool connected(hwt_store *store)
 {
+	int rc;
+
 	if (hwts_conn(store, HWTS_CONTROL) && !hwts_conn(store, HWTS_CONTROL)->broken)
 		return true;
 	if (hwts_conn(store, HWTS_CONTROL)) { /* the server is gone, or cut this connection off */
@@ -127,8 +130,10 @@ static bool connected(hwt_store *store)
 	}
 	if (hwts_reconnect(store, hwts_conn_of(store, HWTS_CONTROL), HWTS_CONTROL) != 0)
 		return false;
-	if (listen_again(store) == 0)
+	rc = listen_again(store);
+	if (rc == 0)
 		return true;
+	hwts_fails(store, HWTS_CONTROL, rc);
 	hwts_conn(store, HWTS_CONTROL)->broken = true;
 	return false;
 }

@@ -299,41 +299,43 @@ static int act(hwt_store *store, struct hwts_renewal *renewal, int64_t *left_us)
 	return rc;
 }
 
-/* The renewal has found no row of this process.  trusted: its lease should have lasted. */
-static int lost(hwt_store *store, bool trusted)
+/* A row that was there before may have gone with time; one that was made since then is hidden. */
+static int lost(hwt_store *store)
 {
 	const char *prefix = store->db->prefix, *name = hwts_me(store->db);
-	bool again = store->share->lost, remade = false;
-	int rc = hwts_check_here(store, hwts_conn(store, HWTS_CONTROL), &remade);
+	struct hwts_loss *loss = &store->share->loss;
+	int rc = hwts_check_here(store, hwts_conn(store, HWTS_CONTROL), loss->joined, &loss->remade);
 
-	store->share->lost = true;
 	if (rc != 0)
 		return rc;
-	if (remade)
+	if (loss->remade)
 		hwts_warn(store,
 			  "the tables %s_* were replaced beside this process, by those of a backup perhaps: what ran"
 			  " since then runs again, and what was put since then is gone",
 			  prefix);
-	else if (!again && trusted)
+	else if (!loss->told && loss->removed)
 		hwts_warn(store,
 			  "the lease of %s is lost: its row of %s_member was removed or changed: somebody has"
-			  " emptied that table, or restored a backup",
+			  " emptied that table, or restored a backup, or set the server's clock",
 			  name, prefix);
-	else if (!again)
+	else if (!loss->told)
 		hwts_warn(store,
 			  "the lease of %s is lost: this process, its machine or the database stood still for too long",
 			  name);
-	return hwts_share_join_again(store);
+	loss->told = true;
+	loss->remade = false;
+	rc = hwts_share_join_again(store);
+	loss->joined = rc == 0;
+	return rc;
 }
 
 /* The renewal has come back. */
 static int renewed(hwt_store *store, const struct hwts_renewal *renewal, int64_t sent_boot_ns, int64_t slept_ns)
 {
 	const struct hwts_trip trip = { renewal->sent_ns, renewal->reply_ns, slept_ns };
-	bool trusted;
+	struct hwts_loss *loss = &store->share->loss;
 
 	hwts_lock(store);
-	trusted = hwts_trusted(store);
 	if (hwts_clock_sample(store, renewal->now_us, &trip))
 		hwts_window_rearm(store);
 	if (renewal->renewed) {
@@ -345,26 +347,28 @@ static int renewed(hwt_store *store, const struct hwts_renewal *renewal, int64_t
 		hwts_wake_all(store, HWTS_TASK);
 		hwts_wake_all(store, HWTS_END);
 	} else {
+		loss->removed |= hwts_trusted(store);
 		hwts_trust(store, 0);
 		hwts_ability_forget(store);
 		store->share->renewal.absent = false;
-		HWTS_TALLY(store, lost_leases, !store->share->lost);
+		HWTS_TALLY(store, lost_leases, !loss->counted);
+		loss->counted = true;
 		lose_all(store);
 	}
 	hwts_unlock(store);
 	if (renewal->renewed) {
-		store->share->lost = false;
+		*loss = (struct hwts_loss){ .told = false };
 		return 0;
 	}
 	hwts_window_drop_lost(store);
-	return lost(store, trusted);
+	return lost(store);
 }
 
 /* A kind without a row of a shard: the table was emptied, or hides them, and nothing of the kind can run. */
 static int check_shards(hwt_store *store, const struct hwts_renewal *renewal)
 {
 	const struct hwts_kind *bare = NULL;
-	bool remade;
+	bool ignored = false; /* the text says it, too */
 	int rc;
 
 	hwts_lock(store);
@@ -383,7 +387,7 @@ static int check_shards(hwt_store *store, const struct hwts_renewal *renewal)
 	if (!bare)
 		return 0;
 	hwts_window_drop_lost(store);
-	rc = hwts_check_here(store, hwts_conn(store, HWTS_CONTROL), &remade);
+	rc = hwts_check_here(store, hwts_conn(store, HWTS_CONTROL), true, &ignored);
 	return rc ? rc
 		  : hwts_fail(EIO,
 			      "%s_shard has no row for kind %s: it was emptied, or restored in part: restore it from a "

@@ -5,6 +5,14 @@
 
 #include "rows/engine.h"
 
+/* The lease was found to be lost, and no renewal has found it since. */
+struct hwts_loss {
+	bool counted, told;
+	bool removed; /* it should have lasted */
+	bool remade;  /* the tables are others */
+	bool joined;  /* again, since then */
+};
+
 struct hwts_share {
 	/*
 	 * The name of the process while it is started: config.name, or what has been made of it; "": putter.  Before
@@ -13,7 +21,7 @@ struct hwts_share {
 	 */
 	char name[HWTS_MEMBER_MAX + 1], putter[HWTS_MEMBER_MAX + 1];
 	bool joined;
-	bool lost; /* no renewal since the lease was found to be lost */
+	struct hwts_loss loss;
 	bool abandons; /* shards are given whatever runs there */
 	struct hwts_renewal renewal;
 	struct hwts_shard_row *skipped; /* shards the last take found locked; control retries at again_ns */

@@ -20,15 +20,15 @@ static int look_hidden(const hwt_store *store, struct hwts_conn *conn, bool miss
 	return store->engine->look_hidden ? store->engine->look_hidden(conn, missing, remade) : 0;
 }
 
-static int check_store(const hwt_store *store, struct hwts_conn *conn, bool *remade)
+static int check_store(const hwt_store *store, struct hwts_conn *conn, bool missing, bool *remade)
 {
 	struct hwts_store_row is;
-	bool ignored;
 	int rc = hwts_rows_store(conn, NULL, &is);
+	bool none = is.text[0] == '\0';
 
-	if (rc == 0 && (is.hides || is.text[0] == '\0' || remade))
-		rc = look_hidden(store, conn, is.text[0] == '\0' || remade, remade ? remade : &ignored);
-	if (rc == 0 && is.text[0] == '\0')
+	if (rc == 0 && (is.hides || none || remade))
+		rc = look_hidden(store, conn, none || missing, remade);
+	if (rc == 0 && none)
 		rc = hwts_fail_emptied(store->db);
 	if (rc == 0 && strcmp(is.text, store->db->store) != 0)
 		rc = hwts_fail(EIO, "another store has taken the place of this one: restart this process");
@@ -36,32 +36,39 @@ static int check_store(const hwt_store *store, struct hwts_conn *conn, bool *rem
 }
 
 /* With the number of a kind given to another one its puts would run as that kind, and its tasks what others put. */
-int hwts_check_here(hwt_store *store, struct hwts_conn *conn, bool *remade)
+static int check_kind(const hwt_store *store, struct hwts_conn *conn, const struct hwts_kind *kind, int32_t id)
 {
-	const struct hwts_kind *kind;
-	bool ignored;
-	int rc = check_store(store, conn, remade);
+	struct hwts_kind_row row;
+	int rc = hwts_rows_kind(conn, kind->name, NULL, &row);
 
-	hwts_lock(store);
-	kind = hwts_kind_after(store, NULL);
-	hwts_unlock(store);
-	while (kind && rc == 0) {
-		struct hwts_kind_row row;
+	if (rc == ENOENT) {
+		rc = look_hidden(store, conn, true, NULL);
+		row.id = 0;
+	}
+	if (rc == 0 && row.id != id)
+		rc = hwts_fail(EIO,
+			       "kind %s is not in the database any more, which has lost the commit that made it, or"
+			       " was emptied: restart this process",
+			       kind->name);
+	return rc;
+}
 
-		rc = hwts_rows_kind(conn, kind->name, NULL, &row);
-		if (rc == ENOENT) {
-			rc = look_hidden(store, conn, true, &ignored);
-			row.id = 0;
-		}
-		if (rc == 0 && row.id != kind->row.id)
-			rc = hwts_fail(EIO,
-				       "kind %s is not in the database any more, which has lost the commit that made"
-				       " it, or was emptied: restart this process",
-				       kind->name);
+int hwts_check_here(hwt_store *store, struct hwts_conn *conn, bool missing, bool *remade)
+{
+	const struct hwts_kind *kind = NULL;
+	int rc = check_store(store, conn, missing, remade);
+	int32_t id;
+
+	do {
 		hwts_lock(store);
 		kind = hwts_kind_after(store, kind);
+		id = kind ? kind->row.id : 0;
 		hwts_unlock(store);
-	}
+		if (kind && rc == 0)
+			rc = check_kind(store, conn, kind, id);
+	} while (kind && rc == 0);
+	if (rc != 0 && rc != EIO && rc != EACCES) /* it has not been seen */
+		return rc;
 	pthread_mutex_lock(&store->conns->lock);
 	store->conns->gone = rc != 0;
 	pthread_mutex_unlock(&store->conns->lock);
@@ -81,7 +88,7 @@ int hwts_connect(hwt_store *store, enum hwts_role role, struct hwts_conn **out)
 	/* A begin and an end ask for the owner of the shard, which control renews. */
 	if (rc != 0 || (role != HWTS_CALL && role != HWTS_CONTROL))
 		return rc;
-	rc = hwts_check_here(store, *out, NULL);
+	rc = hwts_check_here(store, *out, false, NULL);
 	if (rc != 0) {
 		store->engine->disconnect(*out);
 		*out = NULL;
@@ -219,11 +226,11 @@ void hwts_fails(hwt_store *store, enum hwts_role role, int rc)
 void hwts_works(hwt_store *store, enum hwts_role role, unsigned *failures)
 {
 	_Atomic int *told = &store->conns->told[role];
-	bool calls = *failures > 2;
+	bool calls = *failures > 2, other = role == HWTS_TASK && *failures == 0; /* it is another thread that fails */
 
 	*failures = 0;
 	/* Relaxed: as above. */
-	if (atomic_load_explicit(told, memory_order_relaxed) != 0 &&
+	if (!other && atomic_load_explicit(told, memory_order_relaxed) != 0 &&
 	    atomic_exchange_explicit(told, 0, memory_order_relaxed) != 0)
 		hwts_warn(store, "%s works again", words[role]);
 	if (!calls)

@@ -11,15 +11,15 @@ struct hwts_conns {
 	struct hwts_conn *idle;
 	unsigned idle_count, used_count;
 	unsigned connects; /* counts new connections to a server: numbers drawn before may be drawn again */
-	bool gone;         /* the last check failed: each call makes a connection, and checks the store again */
+	bool gone;         /* the last check found another store, or none: each call connects, and checks it again */
 	_Atomic int told[HWTS_ROLES]; /* the failure of which each role has warned; 0: it works.  Relaxed */
 };
 
 /*
- * Whether a connection leads to the store that this process knows: EIO, EACCES.  remade: rows of this process are
- * missing; set if the tables have been made again.  NULL: it is a new connection.
+ * Whether a connection leads to the store that this process knows: EIO, EACCES.  missing: rows that ought to be there
+ * are not seen.  *remade is set if the tables have been made again; NULL: it is a new connection.
  */
-int hwts_check_here(hwt_store *store, struct hwts_conn *conn, bool *remade);
+int hwts_check_here(hwt_store *store, struct hwts_conn *conn, bool missing, bool *remade);
 int hwts_connect(hwt_store *store, enum hwts_role role, struct hwts_conn **conn);
 int hwts_connect_role(hwt_store *store, enum hwts_role role); /* if its connection is of no use */
 int hwts_reconnect(hwt_store *store, struct hwts_conn **conn, enum hwts_role role);
