@@ -55,7 +55,10 @@ int hwts_pg_check_writes(struct pg_conn *conn)
 
 	if (!is_on(conn, "in_hot_standby") && !is_on(conn, "default_transaction_read_only"))
 		return 0;
-	rc = hwts_pg_one(conn, "select pg_is_in_recovery() or current_setting('default_transaction_read_only')::bool",
+	/* Qualified: the search path is still the role's. */
+	rc = hwts_pg_one(conn,
+			 "select pg_catalog.pg_is_in_recovery() or"
+			 " pg_catalog.current_setting('default_transaction_read_only')::pg_catalog.bool",
 			 &result);
 	writes = rc == 0 && hwts_pg_get(result, 0, 0) == 0;
 	PQclear(result);

@@ -299,13 +299,16 @@ static int act(hwt_store *store, struct hwts_renewal *renewal, int64_t *left_us)
 	return rc;
 }
 
-/* A row that was there before may have gone with time; one that was made since then is hidden. */
+/* A row that was there before may have gone with time; one that was made a moment ago is hidden. */
 static int lost(hwt_store *store)
 {
 	const char *prefix = store->db->prefix, *name = hwts_me(store->db);
 	struct hwts_loss *loss = &store->share->loss;
-	int rc = hwts_check_here(store, hwts_conn(store, HWTS_CONTROL), loss->joined, &loss->remade);
+	bool missing = loss->joined;
+	int rc;
 
+	loss->joined = false; /* once: the next time it may have gone with time, too */
+	rc = hwts_check_here(store, hwts_conn(store, HWTS_CONTROL), missing, &loss->remade);
 	if (rc != 0)
 		return rc;
 	if (loss->remade)
@@ -324,9 +327,7 @@ static int lost(hwt_store *store)
 			  name);
 	loss->told = true;
 	loss->remade = false;
-	rc = hwts_share_join_again(store);
-	loss->joined = rc == 0;
-	return rc;
+	return hwts_share_join_again(store);
 }
 
 /* The renewal has come back. */

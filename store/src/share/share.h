@@ -10,7 +10,7 @@ struct hwts_loss {
 	bool counted, told;
 	bool removed; /* it should have lasted */
 	bool remade;  /* the tables are others */
-	bool joined;  /* again, since then */
+	bool joined;  /* since then, and no renewal has come back */
 };
 
 struct hwts_share {

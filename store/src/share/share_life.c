@@ -146,7 +146,7 @@ static int joined(hwt_store *store, int rc)
 {
 	if (rc == 0)
 		rc = keep_kinds(store);
-	store->share->joined = rc == 0;
+	store->share->joined = store->share->loss.joined = rc == 0;
 	return rc;
 }
 
@@ -172,6 +172,7 @@ int hwts_share_join(hwt_store *store)
 		bear_name(store);
 		rc = join(store, 0, &has);
 	}
+	store->share->loss = (struct hwts_loss){ .told = false };
 	return joined(store, rc);
 }
 
