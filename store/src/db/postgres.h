@@ -131,7 +131,7 @@ int64_t hwts_pg_get(const PGresult *result, int row, int column);         /* of 
 
 /* In postgres_error.c. */
 int hwts_pg_error(struct pg_conn *conn, const PGresult *result, const char *doing);
-int hwts_pg_check_writes(struct pg_conn *conn); /* a new connection: EACCES, if it may only read */
+int hwts_pg_says_reads(const struct pg_conn *conn); /* EACCES, if it has been said that it may only read */
 void hwts_pg_note_silence(struct pg_conn *conn, const char *state); /* of an error; NULL: it has none */
 
 /* In postgres.c. */

@@ -141,6 +141,25 @@ static int settle(struct pg_conn *conn)
 	return hwts_pg_simple(conn, text);
 }
 
+/* EACCES: it may only read.  A pool tells what its server was when it first connected, so that is asked. */
+static int check_writes(struct pg_conn *conn)
+{
+	PGresult *result;
+	bool reads;
+	int rc;
+
+	if (hwts_pg_says_reads(conn) == 0)
+		return 0;
+	/* Qualified: the search path is still the role's. */
+	rc = hwts_pg_one(conn,
+			 "select pg_catalog.pg_is_in_recovery() or"
+			 " pg_catalog.current_setting('default_transaction_read_only')::pg_catalog.bool",
+			 &result);
+	reads = rc == 0 && hwts_pg_get(result, 0, 0) != 0;
+	PQclear(result);
+	return reads ? hwts_pg_says_reads(conn) : rc;
+}
+
 /* A connection to the end of its beginning. */
 static int greet(struct pg_conn *conn)
 {
@@ -157,7 +176,7 @@ static int greet(struct pg_conn *conn)
 				 "prepared statements: a process that starts has to connect to the server directly, or "
 				 "to a pool in session mode");
 	if (rc == 0 && conn->conn.role != HWTS_CALL && conn->conn.role != HWTS_READ)
-		rc = hwts_pg_check_writes(conn);
+		rc = check_writes(conn);
 	if (rc == 0)
 		rc = db->db.pooled ? check_version(conn) : settle(conn);
 	if (rc == 0)

@@ -46,24 +46,10 @@ static const char *why_reads(const struct pg_conn *conn)
 	       " is a standby (select pg_is_in_recovery())";
 }
 
-/* A pool says what its server was when it first connected. */
-int hwts_pg_check_writes(struct pg_conn *conn)
+int hwts_pg_says_reads(const struct pg_conn *conn)
 {
-	PGresult *result;
-	bool writes;
-	int rc;
-
 	if (!is_on(conn, "in_hot_standby") && !is_on(conn, "default_transaction_read_only"))
 		return 0;
-	/* Qualified: the search path is still the role's. */
-	rc = hwts_pg_one(conn,
-			 "select pg_catalog.pg_is_in_recovery() or"
-			 " pg_catalog.current_setting('default_transaction_read_only')::pg_catalog.bool",
-			 &result);
-	writes = rc == 0 && hwts_pg_get(result, 0, 0) == 0;
-	PQclear(result);
-	if (rc != 0 || writes)
-		return rc;
 	return hwts_fail(EACCES, "postgresql: this connection may only read%s", why_reads(conn));
 }
 
