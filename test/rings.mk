@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-2-Clause
 # The rings of tests, by how long one waits: quick, a minute, of one room a third of it; check (test.mk), minutes; the
-# gate (.ci/run), ten to twenty minutes; nightly, hours.  CONTRIBUTING.md says which ring shows what.
+# gate (.ci/run), three quarters of an hour; nightly, hours.  CONTRIBUTING.md says which ring shows what.
 
 ROOM ?= base wheel lane worker timer store
 
