@@ -100,13 +100,6 @@ struct hwts_kind_row {
 	bool removed; /* the next that asks to make it has it again */
 };
 
-/* Which store a connection leads to. */
-struct hwts_store_row {
-	char text[33]; /* "": that is not seen */
-	int32_t kind;  /* of the name that was asked for; 0: there is none */
-	bool hides;    /* PostgreSQL: row level security is active for this role */
-};
-
 /* One timeout to put. */
 struct hwts_put {
 	int64_t drawn; /* an id for it, from numbers.c */

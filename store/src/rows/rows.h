@@ -71,7 +71,14 @@ int hwts_rows_not_here(const struct hwts_conn *conn); /* sets the thread's text 
 #define HWTS_PLACE_SIZE 320
 void hwts_rows_write_place(const struct hwts_db *db, char text[HWTS_PLACE_SIZE]);
 int hwts_rows_here(struct hwts_conn *conn); /* EINVAL: to another store.  SQLite: takes the lock, to write */
-/* Which store the connection leads to, and the number of the kind there, 0 if there is none.  name may be NULL. */
+/* Which store a connection leads to. */
+struct hwts_store_row {
+	char text[33]; /* "": that is not seen */
+	int32_t kind;  /* of the name that was asked for; 0: there is none */
+	bool hides;    /* PostgreSQL: row level security is active for this role */
+};
+
+/* name, of a kind, may be NULL. */
 int hwts_rows_store(struct hwts_conn *conn, const char *name, struct hwts_store_row *row);
 
 /* In rows_share.c. */

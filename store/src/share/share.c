@@ -31,8 +31,6 @@
 #include "store/store.h"
 #include "window/window.h"
 
-#define TAKE_AGAIN_NS HWT_MS(100)
-
 static int64_t lease_ns(const hwt_store *store)
 {
 	return store->config.lease_ns;
@@ -57,14 +55,6 @@ static void lose_all(hwt_store *store)
 	HWTS_EACH_SHARD (store, kind, shard)
 		hwts_lose(store, shard);
 	hwts_give_back_queued(store, false);
-}
-
-/* With the lock. */
-static void hold(hwt_store *store, struct hwts_shard *shard, const struct hwts_shard_row *taken)
-{
-	hwts_hold(store, taken);
-	shard->giving = hwts_phase(store) == HWTS_STOPPING; /* a stop came between the decision to take it and this */
-	hwts_reader_go_on(store);
 }
 
 /*
@@ -158,81 +148,6 @@ static void balance(hwt_store *store, struct hwts_kind *kind, uint32_t members, 
 }
 
 /*
- * Rows of shards that stay locked, though the leases are over: perhaps by a process of the store's that stands still
- * amid an exchange.  Its server's end is ended.
- */
-static void unblock(hwt_store *store, const struct hwts_shard_row *skipped, size_t n)
-{
-	const int64_t most_ns = lease_ns(store) + HWT_S(1);
-	int32_t id = 0;
-
-	hwts_lock(store);
-	for (size_t i = 0; i < n && id == 0; i++) {
-		struct hwts_shard *shard = hwts_shard(store, skipped[i].shard, NULL);
-
-		if (!shard || hwt_now() - shard->locked_ns < most_ns)
-			continue;
-		shard->locked_ns = hwt_now(); /* if no connection is ended the lock is a user's */
-		id = shard->id;
-	}
-	hwts_unlock(store);
-	if (id != 0 && store->engine->unblock(hwts_conn(store, HWTS_CONTROL), true, id, most_ns) > 0)
-		hwts_warn(store, "a process that stands still, or is cut off, kept shards locked: the server has ended "
-				 "its connection");
-}
-
-/* Keeps at its beginning what was skipped, to be tried again: until the next renewal says what is to be taken. */
-static int take_all(hwt_store *store, struct hwts_shard_row *take, size_t *count)
-{
-	/* Hear first, then take, then read: so nothing is missed in between. */
-	int rc = store->engine->listen(hwts_conn(store, HWTS_CONTROL), take, *count, true);
-	size_t skipped = 0;
-
-	HWTS_POINT("take");
-	if (rc == 0)
-		rc = hwts_rows_take(hwts_conn(store, HWTS_CONTROL), take, *count);
-	store->share->again_ns = hwt_now() + TAKE_AGAIN_NS;
-	if (rc != 0)
-		return rc;
-	hwts_lock(store);
-	for (size_t i = 0; i < *count; i++) {
-		struct hwts_shard *shard = hwts_shard(store, take[i].shard, NULL);
-
-		if (shard)
-			shard->locked_ns = !take[i].skipped ? 0 : shard->locked_ns ? shard->locked_ns : hwt_now();
-		if (take[i].skipped) {
-			take[skipped++] = take[i];
-		} else if (shard && take[i].epoch != 0) {
-			hold(store, shard, &take[i]);
-			HWTS_TALLY(store, taken_over, take[i].left_us != 0 && !take[i].mine); /* it had an owner */
-		}
-	}
-	hwts_unlock(store);
-	*count = skipped;
-	unblock(store, take, skipped);
-	return 0;
-}
-
-int64_t hwts_share_again_ns(const hwt_store *store)
-{
-	return store->share->skipped_count > 0 ? store->share->again_ns : INT64_MAX;
-}
-
-void hwts_share_take_again(hwt_store *store)
-{
-	struct hwts_share *share = store->share;
-
-	if (hwt_now() < hwts_share_again_ns(store))
-		return;
-	hwts_lock(store);
-	if (hwts_phase(store) != HWTS_STARTED)
-		share->skipped_count = 0;
-	hwts_unlock(store);
-	if (share->skipped_count > 0 && take_all(store, share->skipped, &share->skipped_count) != 0)
-		share->skipped_count = 0; /* the next renewal says again what is to be taken */
-}
-
-/*
  * With the lock.  What the database says is ours, and is neither held nor wanted, is of a lease that was lost.  No
  * shard: a damaged row, which has a number that the kind does not.
  */
@@ -294,7 +209,7 @@ static int act(hwt_store *store, struct hwts_renewal *renewal, int64_t *left_us)
 	if (stray_count > 0)
 		rc = hwts_rows_give(hwts_conn(store, HWTS_CONTROL), strays, stray_count);
 	if (rc == 0 && count > 0)
-		rc = take_all(store, take, &count);
+		rc = hwts_share_take(store, take, &count);
 	store->share->skipped_count = rc == 0 ? count : 0;
 	return rc;
 }
@@ -438,7 +353,7 @@ int hwts_share_look(hwt_store *store, int64_t *next_ns)
 	/* The lease is renewed, whatever becomes of shards.  A take may have waited long: the next renewal is soon. */
 	if (rc == 0 && act(store, renewal, &left_us) != 0) {
 		hwts_warn(store, "shards: %s", hwts_fail_text());
-		*next_ns = HWTS_MIN(*next_ns, hwt_now() + TAKE_AGAIN_NS);
+		*next_ns = HWTS_MIN(*next_ns, hwt_now() + HWTS_TAKE_AGAIN_NS);
 	}
 	if (left_us < lease_ns(store) / 1000)
 		*next_ns = HWTS_MIN(*next_ns, hwt_now() + left_us * 1000 + HWT_MS(20));

@@ -41,6 +41,9 @@ bool hwts_share_is_abandoned(const hwt_store *store);
 /* By control. */
 void hwts_hear_news(void *store, const struct hwts_due *due); /* in control.c */
 int hwts_share_look(hwt_store *store, int64_t *next_ns);
+#define HWTS_TAKE_AGAIN_NS HWT_MS(100)
+/* Keeps at its beginning what was skipped, to be tried again: until the next renewal says what is to be taken. */
+int hwts_share_take(hwt_store *store, struct hwts_shard_row *take, size_t *count);
 int64_t hwts_share_again_ns(const hwt_store *store); /* when what was locked is to be tried again; INT64_MAX */
 void hwts_share_take_again(hwt_store *store);
 int hwts_share_join(hwt_store *store);       /* at a start; EEXIST: another process has the name, and renews */

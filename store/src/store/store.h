@@ -76,7 +76,7 @@ struct hwt_store {
 	struct hwts_clock *clock;
 	struct hwts_ability *ability;
 	struct hwts_shards *shards;
-	struct hwts_share *share;   /* share.c, share_give.c, share_life.c */
+	struct hwts_share *share;   /* share.c, share_take.c, share_give.c, share_life.c */
 	struct hwts_window *window; /* window.c, window_in.c, window_life.c, window_due.c */
 	struct hwts_runs *runs;     /* begun.c */
 	struct hwts_poll *poll;
