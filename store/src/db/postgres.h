@@ -161,6 +161,12 @@ int hwts_pg_meet(struct pg_conn *conn);        /* a new connection: ENOTCONN if 
 /* In postgres_schema.c. */
 int hwts_pg_prepare(struct hwts_conn *conn);
 
+/* The tables, by oid.  Of another version one may be missing: null. */
+#define HWTS_PG_TABLES                                                                                                 \
+	"values (to_regclass($hwt$@_meta$hwt$)::oid), (to_regclass($hwt$@_kind$hwt$)::oid),"                           \
+	" (to_regclass($hwt$@_shard$hwt$)::oid), (to_regclass($hwt$@_member$hwt$)::oid),"                              \
+	" (to_regclass($hwt$@_group$hwt$)::oid), (to_regclass($hwt$@_timeout$hwt$)::oid)"
+
 /* In postgres_hidden.c. */
 int hwts_pg_look_hidden(struct hwts_conn *conn, bool missing, bool *remade);
 

@@ -12,10 +12,7 @@
  * one, it shows all.
  */
 static const char HIDDEN[] =
-    "with ours (oid) as materialized (values (to_regclass($hwt$@_meta$hwt$)::oid),"
-    " (to_regclass($hwt$@_kind$hwt$)::oid), (to_regclass($hwt$@_shard$hwt$)::oid),"
-    " (to_regclass($hwt$@_member$hwt$)::oid), (to_regclass($hwt$@_group$hwt$)::oid),"
-    " (to_regclass($hwt$@_timeout$hwt$)::oid)),"
+    "with ours (oid) as materialized (" HWTS_PG_TABLES "),"
     " p as materialized (select p.polrelid, p.polpermissive, p.polcmd, pg_get_expr(p.polqual, p.polrelid) = 'true'"
     " as is_open from pg_policy p where p.polrelid in (select oid from ours) and exists (select from"
     " unnest(p.polroles) r (oid) where case when r.oid = 0 then true else pg_has_role(r.oid, 'usage') end)),"

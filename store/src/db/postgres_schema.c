@@ -14,10 +14,8 @@ static const char TABLES[] =
     ;
 
 static const char VERSION[] =
-    "select m.version, (select bool_or(row_security_active(t.name::oid)) from (values"
-    " (to_regclass($hwt$@_meta$hwt$)), (to_regclass($hwt$@_kind$hwt$)), (to_regclass($hwt$@_shard$hwt$)),"
-    " (to_regclass($hwt$@_member$hwt$)), (to_regclass($hwt$@_group$hwt$)), (to_regclass($hwt$@_timeout$hwt$)))"
-    " t (name)), m.tableoid::bigint from @_meta m"; /* another version may lack a table */
+    "select m.version, (select bool_or(row_security_active(t.oid)) from (" HWTS_PG_TABLES ") t (oid)),"
+    " m.tableoid::bigint from @_meta m";
 
 /* The tables and the row of meta are made in one transaction: without it they show nothing, or were emptied. */
 static int read_version(struct pg_conn *conn, int *version)
