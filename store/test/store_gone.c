@@ -7,6 +7,7 @@
 #include "store_query.h"
 
 #include "inside.h"
+#include "store/conns.h"
 
 static const char *const tables[] = { "meta", "kind", "shard", "group", "timeout", "member" };
 
@@ -98,6 +99,21 @@ static void is_over_and_runs(hwt_store *store, unsigned was_put)
 	put(store, "a", 0);
 	CHECK(wait_count(&ran, was_put + 1));
 	CHECK_INT(told("renewal works again"), ==, 1);
+	atomic_store(&hwts_test_at, NULL);
+}
+
+TEST(what_a_task_thread_told_before_a_stop_is_told_again)
+{
+	fresh_world();
+	CLOSING hwt_store *store = start_noted(world.url);
+
+	for (unsigned i = 1; i <= 2; i++) {
+		hwts_fails(store, HWTS_TASK, hwts_fail(ENOTCONN, "it is away"));
+		hwts_fails(store, HWTS_TASK, hwts_fail(ENOTCONN, "it is away"));
+		CHECK_INT(told("it is away"), ==, i);
+		CHECK_CALL(hwt_store_stop(store), 0);
+		CHECK_CALL(hwt_store_start(store), 0);
+	}
 	atomic_store(&hwts_test_at, NULL);
 }
 

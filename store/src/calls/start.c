@@ -54,6 +54,7 @@ static void disconnect_all(hwt_store *store)
 static void clean_up(hwt_store *store)
 {
 	disconnect_all(store);
+	hwts_fails_forget(store);
 	hwts_window_close(store);
 	hwts_asks_close(store);
 	hwts_lock(store);

@@ -222,6 +222,11 @@ void hwts_fails(hwt_store *store, enum hwts_role role, int rc)
 		hwts_warn(store, "%s: %s", words[role], text);
 }
 
+void hwts_fails_forget(hwt_store *store)
+{
+	atomic_store_explicit(&store->conns->told[HWTS_TASK], 0, memory_order_relaxed); /* as above */
+}
+
 /* Where connections can be made and nothing else, threads that called each other for that would never rest. */
 void hwts_works(hwt_store *store, enum hwts_role role, unsigned *failures)
 {

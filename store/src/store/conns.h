@@ -25,6 +25,7 @@ int hwts_connect_role(hwt_store *store, enum hwts_role role); /* if its connecti
 int hwts_reconnect(hwt_store *store, struct hwts_conn **conn, enum hwts_role role);
 /* Warns of a failure, unless the role has warned of such a one before; of its end hwts_works does. */
 void hwts_fails(hwt_store *store, enum hwts_role role, int rc);
+void hwts_fails_forget(hwt_store *store); /* at a stop: the task thread that would say that it works again is gone */
 /*
  * After an exchange; that a connection was made is no success.  After failures the database is back: the other threads
  * try at once, too.  Without the lock.
