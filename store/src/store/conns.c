@@ -224,7 +224,8 @@ void hwts_fails(hwt_store *store, enum hwts_role role, int rc)
 
 void hwts_fails_forget(hwt_store *store)
 {
-	atomic_store_explicit(&store->conns->told[HWTS_TASK], 0, memory_order_relaxed); /* as above */
+	/* Relaxed: as above. */
+	atomic_store_explicit(&store->conns->told[HWTS_TASK], 0, memory_order_relaxed);
 }
 
 /* Where connections can be made and nothing else, threads that called each other for that would never rest. */
