@@ -79,7 +79,7 @@ STORE_RUNS = $(STORE_SIM) $(if $(STORE_SQLITE),$(GATE_TESTS)) $(if $(STORE_POSTG
 	$(addprefix partitioned:,$(filter $(PARTITIONED:%=$(BUILD)/test/store_%),$(GATE_TESTS))))
 
 # On PostgreSQL `make check` runs those in which the engines differ most; check-store, the gate and nightly run all.
-ON_POSTGRESQL = answers basic begun beside differs modes net open rights roles share sql traps views
+ON_POSTGRESQL = answers basic begun beside differs modes net open roles share sql views
 CHECK_STORE_RUNS = $(filter-out postgresql:% partitioned:%,$(STORE_RUNS)) \
 	$(filter $(foreach engine,postgresql partitioned,$(ON_POSTGRESQL:%=$(engine):$(BUILD)/test/store_%)),$(STORE_RUNS))
 
