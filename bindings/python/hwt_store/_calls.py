@@ -98,6 +98,7 @@ class Calls:
 		self._lock = threading.Lock()
 		self._nobody = threading.Condition(self._lock)
 		self._calls = 0  # that use the handle
+		self._awaited = False  # somebody has waited for their end
 		self._handle = NULL
 		self._registered: Dict[str, Kind] = {}
 		self.started = False
@@ -134,6 +135,7 @@ class Calls:
 					raise RuntimeError("on_end goes before run()")
 				if self._listeners or self._calls == 0:
 					break
+				self._awaited = True
 				self._nobody.wait()  # without the lock: run() may be called meanwhile
 			self._listeners.append(listener)
 			if len(self._listeners) > 1:
@@ -160,7 +162,7 @@ class Calls:
 	def __leave_call(self) -> None:
 		with self._lock:
 			self._calls -= 1
-			if self._calls == 0:
+			if self._calls == 0 and self._awaited:
 				self._nobody.notify_all()
 
 	def _call(self, function: Any, *arguments: Any) -> int:
@@ -200,6 +202,7 @@ class Calls:
 			self.closed = True
 			for reader in list(self.readers):
 				reader.close()
+			self._awaited = True
 			if not self._nobody.wait_for(lambda: self._calls == 0, patience_s):
 				return
 			handle, self._handle = self._handle, NULL
