@@ -51,7 +51,7 @@ struct hwt_wheel_layout {
 	void (*settle)(struct hwt_wheel *wheel, unsigned visits);
 	/* wheel->tick becomes tick, which is later.  NULL: the layout has nothing to do for that. */
 	void (*seek)(struct hwt_wheel *wheel, int64_t tick);
-	/* The wheel is empty: wheel->tick may become an earlier one.  NULL: nothing to do for that. */
+	/* Nothing is due at wheel->tick any more: it may become an earlier tick, or be collected again.  May be NULL. */
 	void (*reset)(struct hwt_wheel *wheel);
 	size_t (*collect)(struct hwt_wheel *wheel, struct hwt_record **due, size_t max);
 	size_t (*sweep)(struct hwt_wheel *wheel, struct hwt_record **all, size_t max);
@@ -166,6 +166,13 @@ void hwt_wheel_seek(struct hwt_wheel *wheel, int64_t tick);
  * more.  Does not touch them, so their places are stale.
  */
 size_t hwt_wheel_collect(struct hwt_wheel *wheel, struct hwt_record **due, size_t max);
+
+/*
+ * Ends the collecting of wheel->tick before the tick is over.  The n records that the caller has collected and not run,
+ * and those that no collect has returned, are placed again, in their order: a later collect of this tick returns them.
+ * Until then records may be placed and removed (W3).
+ */
+void hwt_wheel_put_back(struct hwt_wheel *wheel, struct hwt_record *const *records, size_t n);
 
 /*
  * For layouts: takes back a placed record for which there is no memory any more.  It was placed before all unplaced
