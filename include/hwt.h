@@ -413,8 +413,8 @@ typedef struct hwt_unprocessed {
 
 /* Creates a timer and starts no thread.  A config of NULL means HWT_CONFIG_INIT.
  * Returns  0 and *timer; EINVAL: a field is out of range, or tick_duration_ns >= INT64_MAX / ticks_per_wheel; ENOTSUP:
- *          a clock that the system lacks, a setting of a newer header; ENOMEM; EMFILE, ENFILE: with another clock
- *          than CLOCK_MONOTONIC, no descriptor for the worker.
+ *          a clock that the system lacks, a setting of a newer header; ENOMEM; EMFILE, ENFILE, EPERM: with another
+ *          clock than CLOCK_MONOTONIC, the system refuses the worker's descriptor.
  * Cost     some 20 KiB with the default settings; 15 KiB more with the first thread that schedules, 5 to 11 with each
  *          further one, up to the number of lanes: doc/guide.md, "Memory". */
 HWT_API int hwt_timer_create(hwt_timer **timer, const hwt_config *config);
@@ -528,7 +528,7 @@ HWT_API int hwt_timer_trim(hwt_timer *timer, size_t *bytes);
  * hwt_timer_destroy.  doc/guide.md, "A loop of your own", says how to watch it edge-triggered.
  * Returns  0 and *fd; EINVAL: the timer has no HWT_CALLER_DRIVEN or has HWT_VIRTUAL_CLOCK; EBUSY: this is the first
  *          call, and an advance is in progress; ECANCELED; ENOTSUP: not on this system (it is on Linux); EMFILE,
- *          ENFILE, ENOMEM: the system has none to give.
+ *          ENFILE, ENOMEM, EPERM: the system refuses.
  * Cost     a mutex; the first time some system calls. */
 HWT_API int hwt_timer_fd(hwt_timer *timer, int *fd);
 

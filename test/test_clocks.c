@@ -2,9 +2,13 @@
 /* config.clock: timers on CLOCK_BOOTTIME and CLOCK_REALTIME, also where the first one is far from CLOCK_MONOTONIC. */
 #include "support.h"
 
+#include <dlfcn.h>
 #include <fcntl.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
+#ifdef __linux__
+#include <sys/timerfd.h>
+#endif
 
 static const uint32_t clocks[] = { HWT_CLOCK_MONOTONIC, HWT_CLOCK_BOOTTIME, HWT_CLOCK_REALTIME };
 
@@ -179,6 +183,102 @@ TEST(without_a_descriptor_left_it_is_not_created)
 	CHECK_RC(hwt_timer_destroy(timer), 0);
 	close(next);
 }
+
+/*
+ * In a sandbox that refuses a system call.  The library's calls come by here.
+ */
+#ifdef __linux__
+static atomic_bool settime_is_refused, poll_is_refused;
+static atomic_uint refused_polls;
+
+int timerfd_settime(int fd, int flags, const struct itimerspec *when, struct itimerspec *before)
+{
+	int (*real)(int, int, const struct itimerspec *, struct itimerspec *);
+
+	if (atomic_load(&settime_is_refused)) {
+		errno = EPERM;
+		return -1;
+	}
+	*(void **)&real = dlsym(RTLD_NEXT, "timerfd_settime");
+	return real(fd, flags, when, before);
+}
+
+/* Those without end are the library's. */
+int poll(struct pollfd *set, nfds_t count, int timeout_ms)
+{
+	int (*real)(struct pollfd *, nfds_t, int);
+
+	if (timeout_ms < 0 && atomic_load(&poll_is_refused)) {
+		atomic_fetch_add(&refused_polls, 1);
+		errno = EPERM;
+		return -1;
+	}
+	*(void **)&real = dlsym(RTLD_NEXT, "poll");
+	return real(set, count, timeout_ms);
+}
+
+static int next_descriptor(void)
+{
+	int next = open("/dev/null", O_RDONLY);
+
+	REQUIRE(next >= 0 && close(next) == 0);
+	return next;
+}
+
+TEST(an_alarm_that_the_system_refuses_is_an_error)
+{
+	hwt_config config = config_of(HWT_CLOCK_REALTIME);
+	hwt_timer *timer = NULL;
+	int fd = -4711, next;
+
+	NEEDS_LINUX();
+	next = next_descriptor();
+	atomic_store(&settime_is_refused, true);
+	CHECK_RC(hwt_timer_create(&timer, &config), EPERM);
+	CHECK(timer == NULL);
+	config.flags = HWT_CALLER_DRIVEN;
+	REQUIRE(hwt_timer_create(&timer, &config) == 0);
+	CHECK_RC(hwt_timer_fd(timer, &fd), EPERM);
+	CHECK_INT(fd, ==, -4711);
+	CHECK_INT(next_descriptor(), ==, next);
+	atomic_store(&settime_is_refused, false);
+	CHECK_RC(hwt_timer_fd(timer, &fd), 0);
+	CHECK(wait_readable(fd));
+	CHECK_RC(hwt_timer_destroy(timer), 0);
+}
+
+/* The worker then goes by its condition, and does not spin. */
+static void run_refused(uint32_t clock, atomic_bool *refused)
+{
+	hwt_timer *timer = timer_of(clock);
+	struct timed timed = { .clock = clock };
+	hwt_timeout timeout;
+
+	atomic_store(refused, true);
+	atomic_store(&refused_polls, 0);
+	timed.not_before_ns = hwt_clock_now(clock) + HWT_MS(30);
+	CHECK_RC(hwt_new_timeout_at(timer, timed_task, &timed, timed.not_before_ns, &timeout), 0);
+	REQUIRE(wait_count(&timed.ran, 1));
+	CHECK_RC(hwt_new_timeout(timer, timed_task, &timed, HWT_S(3600), &timeout), 0);
+	timed.not_before_ns = hwt_clock_now(clock) + HWT_MS(30);
+	CHECK_RC(hwt_reschedule(timeout, HWT_MS(30)), 0);
+	REQUIRE(wait_count(&timed.ran, 2));
+	CHECK_RC(hwt_timer_stop(timer, NULL), 0);
+	CHECK_INT(stats_of(timer).wakeups, <=, 100);
+	CHECK_INT(refused_polls, <=, 100);
+	atomic_store(refused, false);
+	CHECK_RC(hwt_timer_destroy(timer), 0);
+}
+
+TEST(a_worker_whose_alarm_is_refused_later_runs_and_stops)
+{
+	NEEDS_LINUX();
+	for (unsigned i = 1; i < 3; i++) {
+		run_refused(clocks[i], &settime_is_refused);
+		run_refused(clocks[i], &poll_is_refused);
+	}
+}
+#endif
 
 /*
  * In a time namespace in which the machine seems to have been suspended for a day: this program once more, the tests of

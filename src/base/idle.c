@@ -102,7 +102,7 @@ void hwt_idle_stop(struct hwt_idle *idle)
 		hwt_sleeper_wake(&idle->sleeper);
 		return;
 	}
-	hwt_sleeper_set_alarm(&idle->sleeper, 0); /* `rings` counts claims alone */
+	(void)hwt_sleeper_set_alarm(&idle->sleeper, 0); /* `rings` counts claims alone */
 	hwt_idle_wake(idle, idle_look(idle));
 }
 
@@ -111,12 +111,12 @@ void hwt_idle_set_alarm(struct hwt_idle *idle, int64_t time_ns)
 	HWT_POINT("idle alarm");
 	/* Before the alarm is set: what rings after that is new.  What rings now may be either. */
 	atomic_fetch_and_explicit(&idle->rings, RING_OVER - 1, memory_order_acquire); /* [rung] */
-	hwt_sleeper_set_alarm(&idle->sleeper, time_ns);
+	(void)hwt_sleeper_set_alarm(&idle->sleeper, time_ns);
 	/* A step is told once.  If a thread that rang was told of it, the time is of the clock before: rings now. */
 	if (unlikely(idle->sleeper.clock == HWT_CLOCK_REALTIME) && time_ns > 0 &&
 	    (atomic_load_explicit(&idle->rings, memory_order_acquire) != 0 || /* [rung] */
 	     sleeper_has_stepped(&idle->sleeper)))
-		hwt_sleeper_set_alarm(&idle->sleeper, 0);
+		(void)hwt_sleeper_set_alarm(&idle->sleeper, 0);
 }
 
 bool hwt_idle_is_told(const struct hwt_idle *idle)

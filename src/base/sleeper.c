@@ -14,6 +14,9 @@
 #include <sys/timerfd.h>
 #endif
 
+/* The longest sleep of a worker whose alarm the system refuses. */
+#define BLIND_NAP_NS HWT_S(1)
+
 #ifdef HWT_TEST
 int64_t (*hwt_test_clock)(void);
 void (*hwt_test_sleep)(int64_t until_ns);
@@ -107,28 +110,12 @@ static int alarm_of(const struct hwt_sleeper *sleeper)
 }
 
 #ifdef HWT_LINUX
-int hwt_sleeper_make_alarm(struct hwt_sleeper *sleeper)
-{
-	int before = errno, rc = 0, fd = timerfd_create(clocks[sleeper->clock], TFD_NONBLOCK | TFD_CLOEXEC);
-
-	if (fd < 0) {
-		rc = errno == EINVAL ? ENOTSUP : errno; /* an old kernel does not know the clock */
-	} else {
-		/* Relaxed: sleeper.h. */
-		atomic_store_explicit(&sleeper->alarm, fd, memory_order_relaxed);
-		hwt_sleeper_set_alarm(sleeper, 0);
-	}
-	errno = before;
-	return rc;
-}
-
-void hwt_sleeper_set_alarm(struct hwt_sleeper *sleeper, int64_t time_ns)
+/* Returns 0, the error of the system, or ECANCELED, which tells of a step of the clock. */
+static int set_timer(const struct hwt_sleeper *sleeper, int fd, int64_t time_ns)
 {
 	struct itimerspec when = { .it_value = { 0, 0 } };
-	int before = errno, fd = alarm_of(sleeper), flags = TFD_TIMER_ABSTIME;
+	int before = errno, rc, flags = TFD_TIMER_ABSTIME;
 
-	if (fd < 0)
-		return;
 	/* A zero value disarms the descriptor: it then waits for a wake without end. */
 	if (time_ns <= 0)
 		when.it_value.tv_nsec = 1;
@@ -137,15 +124,41 @@ void hwt_sleeper_set_alarm(struct hwt_sleeper *sleeper, int64_t time_ns)
 	/* A step of the clock rings: what is due is then another question, and a nap in progress may be hours long. */
 	if (sleeper->clock == HWT_CLOCK_REALTIME)
 		flags |= TFD_TIMER_CANCEL_ON_SET;
-	/* Linux tells of a step since the last setting only here, and the time is of the clock before it: rings now. */
-	if (timerfd_settime(fd, flags, &when, NULL) != 0 && errno == ECANCELED) {
-		if (time_ns > 0)
-			hwt_sleeper_set_alarm(sleeper, 0);
+	rc = timerfd_settime(fd, flags, &when, NULL) == 0 ? 0 : errno;
+	errno = before;
+	return rc;
+}
+
+int hwt_sleeper_make_alarm(struct hwt_sleeper *sleeper)
+{
+	int before = errno, rc, fd = timerfd_create(clocks[sleeper->clock], TFD_NONBLOCK | TFD_CLOEXEC);
+
+	if (fd < 0) {
+		rc = errno == EINVAL ? ENOTSUP : errno; /* an old kernel does not know the clock */
+	} else {
+		rc = set_timer(sleeper, fd, 0);
+		if (rc == 0)
+			/* Relaxed: sleeper.h. */
+			atomic_store_explicit(&sleeper->alarm, fd, memory_order_relaxed);
 		else
-			/* Relaxed: sleeper_has_stepped. */
-			atomic_store_explicit(&sleeper->stepped, true, memory_order_relaxed);
+			(void)close(fd);
 	}
 	errno = before;
+	return rc;
+}
+
+int hwt_sleeper_set_alarm(struct hwt_sleeper *sleeper, int64_t time_ns)
+{
+	int fd = alarm_of(sleeper), rc = fd < 0 ? 0 : set_timer(sleeper, fd, time_ns);
+
+	if (rc != ECANCELED)
+		return rc;
+	/* Linux tells of a step since the last setting only here, and the time is of the clock before it: rings now. */
+	if (time_ns > 0)
+		return hwt_sleeper_set_alarm(sleeper, 0);
+	/* Relaxed: sleeper_has_stepped. */
+	atomic_store_explicit(&sleeper->stepped, true, memory_order_relaxed);
+	return 0;
 }
 #else
 int hwt_sleeper_make_alarm(struct hwt_sleeper *sleeper)
@@ -154,22 +167,25 @@ int hwt_sleeper_make_alarm(struct hwt_sleeper *sleeper)
 	return ENOTSUP;
 }
 
-void hwt_sleeper_set_alarm(struct hwt_sleeper *sleeper, int64_t time_ns)
+int hwt_sleeper_set_alarm(struct hwt_sleeper *sleeper, int64_t time_ns)
 {
 	(void)sleeper;
 	(void)time_ns;
+	return 0;
 }
 #endif
 
-/* Returns when the alarm rings. */
-static void poll_alarm(const struct hwt_sleeper *sleeper)
+/* Returns 0 when the alarm rings, or the error of the system. */
+static int poll_alarm(const struct hwt_sleeper *sleeper)
 {
 	struct pollfd set[1] = { { .fd = alarm_of(sleeper), .events = POLLIN } };
-	int before = errno;
+	int before = errno, rc;
 
-	while (poll(set, 1, -1) < 0 && errno == EINTR)
-		;
+	do
+		rc = poll(set, 1, -1) < 0 ? errno : 0;
+	while (rc == EINTR);
 	errno = before;
+	return rc;
 }
 
 static void close_alarm(struct hwt_sleeper *sleeper)
@@ -196,20 +212,36 @@ int hwt_monitor_wait(struct hwt_monitor *monitor, int64_t time_ns)
 	return pthread_cond_timedwait(&monitor->changed, &monitor->mutex, &until);
 }
 
+/*
+ * Waits on the condition, under the mutex, in a sandbox that refuses the alarm: until the time, but no longer than a
+ * nap, because the condition does not notice a step of another clock.
+ */
+static void wait_without_alarm(struct hwt_sleeper *sleeper, int64_t time_ns)
+{
+	int64_t left_ns = subtract_saturating(time_ns, hwt_clock_read(sleeper->clock));
+
+	left_ns = left_ns < BLIND_NAP_NS ? left_ns : BLIND_NAP_NS;
+	if (!sleeper->woken && left_ns > 0)
+		(void)hwt_monitor_wait(&sleeper->monitor, clock_monotonic() + left_ns);
+}
+
 /* A wake between the check and the poll is not lost: it rings the alarm after the time was set, under the mutex. */
 static void poll_until(struct hwt_sleeper *sleeper, int64_t time_ns)
 {
 	bool woken;
+	int rc = 0;
 
 	pthread_mutex_lock(&sleeper->monitor.mutex);
 	woken = sleeper->woken;
 	if (!woken)
-		hwt_sleeper_set_alarm(sleeper, time_ns);
+		rc = hwt_sleeper_set_alarm(sleeper, time_ns);
 	pthread_mutex_unlock(&sleeper->monitor.mutex);
 	HWT_POINT("poll");
-	if (!woken)
-		poll_alarm(sleeper);
+	if (!woken && rc == 0)
+		rc = poll_alarm(sleeper);
 	pthread_mutex_lock(&sleeper->monitor.mutex);
+	if (unlikely(rc != 0))
+		wait_without_alarm(sleeper, time_ns);
 	sleeper->woken = false;
 	pthread_mutex_unlock(&sleeper->monitor.mutex);
 }
@@ -250,7 +282,7 @@ static void ring(const struct hwt_sleeper *sleeper)
 void hwt_sleeper_wake(struct hwt_sleeper *sleeper)
 {
 	if (!sleeper->polls)
-		hwt_sleeper_set_alarm(sleeper, 0);
+		(void)hwt_sleeper_set_alarm(sleeper, 0);
 	if (sleeper->ring != NULL)
 		ring(sleeper);
 	if (sleeper->ring != NULL || (!sleeper->polls && alarm_of(sleeper) >= 0)) /* it sleeps in a loop of its own */
@@ -258,7 +290,7 @@ void hwt_sleeper_wake(struct hwt_sleeper *sleeper)
 	pthread_mutex_lock(&sleeper->monitor.mutex);
 	sleeper->woken = true;
 	if (sleeper->polls)
-		hwt_sleeper_set_alarm(sleeper, 0);
+		(void)hwt_sleeper_set_alarm(sleeper, 0);
 	pthread_mutex_unlock(&sleeper->monitor.mutex);
 	pthread_cond_signal(&sleeper->monitor.changed); /* after the unlock, for which the woken thread would wait */
 }

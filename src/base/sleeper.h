@@ -89,8 +89,11 @@ void hwt_sleeper_wake(struct hwt_sleeper *sleeper);
 /* Makes the alarm, which rings at once.  Returns 0, ENOTSUP, or an error of the system. */
 int hwt_sleeper_make_alarm(struct hwt_sleeper *sleeper);
 
-/* Silences the alarm, if there is one, until a time; INT64_MAX: until a thread wakes it. */
-void hwt_sleeper_set_alarm(struct hwt_sleeper *sleeper, int64_t time_ns);
+/*
+ * Silences the alarm, if there is one, until a time; INT64_MAX: until a thread wakes it.  Returns 0, or the error of a
+ * system that refuses: then the alarm stays as it was.
+ */
+int hwt_sleeper_set_alarm(struct hwt_sleeper *sleeper, int64_t time_ns);
 
 /* Returns true, once, if a thread that rang was told of a step of the clock in place of the one that sets the alarm. */
 static inline bool sleeper_has_stepped(struct hwt_sleeper *sleeper)

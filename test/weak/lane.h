@@ -116,10 +116,11 @@ void hwt_sleeper_wake(struct hwt_sleeper *sleeper)
 	woken = true;
 }
 
-void hwt_sleeper_set_alarm(struct hwt_sleeper *sleeper, int64_t time_ns)
+int hwt_sleeper_set_alarm(struct hwt_sleeper *sleeper, int64_t time_ns)
 {
 	(void)sleeper;
 	alarm_ns = time_ns;
+	return 0;
 }
 
 /* Memory: a lane gets no more. */
