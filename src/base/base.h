@@ -11,7 +11,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* HWT_PORTABLE: as on a system that has no more than POSIX and C11. */
+/* HWT_PORTABLE: the build for a system that has no more than POSIX and C11. */
 #if defined(__linux__) && !defined(HWT_PORTABLE)
 #define HWT_LINUX 1
 #endif
@@ -24,19 +24,19 @@
 #define HWT_UNIT 128
 
 /*
- * A variable of which each thread has its own.  Hidden, so that position-independent code finds all of them by one
- * address.  TLS in the Makefile decides how it gets that address.
+ * A thread-local variable.  Hidden, so that position-independent code finds all of these variables by one address.  TLS
+ * in the Makefile decides how the code gets that address.
  */
 #define HWT_OWN _Thread_local __attribute__((visibility("hidden")))
 
-/* Checks of what the code itself guarantees, in the test build only. */
+/* Asserts what the code itself guarantees, in the test build only. */
 #ifdef HWT_TEST
 #define HWT_ASSERT(x) assert(x)
 #else
 #define HWT_ASSERT(x) ((void)0)
 #endif
 
-/* Defines name(), which returns a constant.  A test may store another one in hwt_test_NAME (test/tunables.h). */
+/* Defines name(), which returns a constant.  A test may store another value in hwt_test_NAME (test/tunables.h). */
 #ifdef HWT_TEST
 #define HWT_TUNABLE(type, name, value)                                                                                 \
 	_Atomic type hwt_test_##name = (value);                                                                        \
@@ -52,12 +52,16 @@
 	}
 #endif
 
-/* No version of a public structure is larger.  A larger `size` was never set by the caller and is refused. */
+/*
+ * No version of a public structure is larger than this.  A larger `size` is a field that the caller forgot to set, and
+ * is refused.
+ */
 #define HWT_STRUCT_MAX 4096
 
 /*
- * Marks where another thread may come in between: before each access to a word for which threads race.  In the
- * test build it calls the hook of a test, which yields at random or tries every order.  Otherwise it is nothing.
+ * Marks a place where another thread may come in between: before each access to a word for which threads race.  In the
+ * test build the macro calls the hook of a test, which yields at random or tries every order.  In other builds it
+ * expands to nothing.
  */
 #ifdef HWT_TEST
 typedef void hwt_point_hook(const char *where);
@@ -94,11 +98,14 @@ extern _Atomic(hwt_point_hook *) hwt_test_point;
 #define HWT_PROBE(name, first, second) ((void)0)
 #endif
 
-/* Asks for the cache line of p, to write it. */
+/* Fetches the cache line of p for writing. */
 static inline void prefetch_for_write(const void *p)
 {
 #if defined(__x86_64__) && !defined(HWT_PORTABLE)
-	/* The builtin fetches the line for reading, and the store asks for it once more: a third of the cost of S2. */
+	/*
+	 * The builtin fetches the line for reading, and the store asks for it again: a third of the cost of a pair of
+	 * schedule and cancel.
+	 */
 	__asm__ volatile("prefetchw %0" : : "m"(*(const char *)p));
 #else
 	__builtin_prefetch(p, 1, 3);
@@ -116,12 +123,12 @@ static inline void processor_pause(void)
 #endif
 }
 
-/* All threads see the stores before it before the loads after it are made. */
+/* Each thread sees the stores before the fence before this thread makes the loads after it. */
 static inline void full_fence(void)
 {
 #if defined(__SANITIZE_THREAD__) && !defined(__clang__)
 #pragma GCC diagnostic push
-#pragma GCC diagnostic ignored "-Wtsan" /* ThreadSanitizer ignores fences; no use here needs a happens-before */
+#pragma GCC diagnostic ignored "-Wtsan" /* ThreadSanitizer ignores fences; no caller needs a happens-before */
 #endif
 	atomic_thread_fence(memory_order_seq_cst);
 #if defined(__SANITIZE_THREAD__) && !defined(__clang__)

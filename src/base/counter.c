@@ -8,10 +8,13 @@
 #include <string.h>
 #include <unistd.h>
 
-/* A reading between two counts further apart than this was interrupted: at 1 GHz, 4 us.  See T1. */
+/* If the two counts around a reading are further apart than this (4 us at 1 GHz), the thread was interrupted: T1. */
 #define MAX_READING UINT64_C(4096)
 
-/* A measurement is at least this many times as long as the readings at its ends, which are right to half of theirs. */
+/*
+ * A measurement takes at least this many times as long as the readings at its ends.  Each reading is right to half of
+ * the time that it took.
+ */
 #define PRECISION 128
 
 /* Two measurements agree if they differ by less than this part of the rate. */
@@ -24,7 +27,10 @@ uint64_t (*hwt_test_counter)(void);
 const char *hwt_test_clocksource;
 #endif
 
-/* When the kernel was last asked, and how long its answer counts; INT64_MIN: it does not trust the counter. */
+/*
+ * When a thread last asked the kernel, and until when the answer counts.  INT64_MIN: no thread has asked yet, or the
+ * kernel does not trust the counter.
+ */
 static _Atomic int64_t asked_ns = INT64_MIN;
 static _Atomic int64_t trusted_until_ns = INT64_MIN;
 
@@ -58,7 +64,7 @@ static bool kernel_trusts(void)
 
 void hwt_counter_ask(int64_t now_ns)
 {
-	/* Relaxed: of threads that come at once one asks, and the others go by the last answer. */
+	/* Relaxed: of several threads that come at once one asks the kernel, and the others use the last answer. */
 	int64_t before_ns = atomic_load_explicit(&asked_ns, memory_order_relaxed);
 
 	if (before_ns != INT64_MIN && grid_distance(before_ns, now_ns) < COUNTER_ASK_AGAIN_NS)
@@ -66,7 +72,9 @@ void hwt_counter_ask(int64_t now_ns)
 	if (!atomic_compare_exchange_strong_explicit(&asked_ns, &before_ns, now_ns, memory_order_relaxed,
 						     memory_order_relaxed))
 		return;
-	/* Relaxed: no other data depends on the word.  A thread that does not see it yet goes by the last answer. */
+	/*
+	 * Relaxed: no other data depends on the word.  A thread that does not see the store yet uses the last answer.
+	 */
 	atomic_store_explicit(&trusted_until_ns, kernel_trusts() ? add_saturating(now_ns, COUNTER_TRUST_NS) : INT64_MIN,
 			      memory_order_relaxed);
 }
@@ -78,12 +86,12 @@ static int64_t trusted_until(void)
 	if (hwt_test_clocksource == NULL && (hwt_test_counter != NULL || hwt_test_clock != NULL))
 		return hwt_test_counter != NULL ? INT64_MAX : INT64_MIN;
 #endif
-	return atomic_load_explicit(&trusted_until_ns, memory_order_relaxed); /* relaxed: see above */
+	return atomic_load_explicit(&trusted_until_ns, memory_order_relaxed); /* relaxed: as in hwt_counter_ask */
 }
 
 /*
  * Returns true if two counts around a reading of the clock are so close that the reading belongs to their middle.  The
- * distance that is allowed follows the shortest one seen, and grows slowly while it is not reached.
+ * allowed distance follows the shortest distance seen, and grows slowly while readings take longer.
  */
 static bool is_sharp(struct hwt_reading *last, uint64_t took)
 {
@@ -100,7 +108,7 @@ static bool is_sharp(struct hwt_reading *last, uint64_t took)
 	return true;
 }
 
-/* Returns ns / counts in 32.32, or 0 if no counter runs at such a rate. */
+/* Returns ns / counts as a fixed-point number of 32.32 bits, or 0 if no counter runs at such a rate. */
 static uint64_t rate_of(uint64_t ns, uint64_t counts)
 {
 	if (counts < ns / 4 || ns < counts / 16)
@@ -108,7 +116,7 @@ static uint64_t rate_of(uint64_t ns, uint64_t counts)
 	return (uint64_t)(((hwt_uwide)ns << 32) / counts);
 }
 
-/* Returns true if two rates agree.  0, no rate, agrees with nothing. */
+/* Returns true if two rates agree.  A rate of 0 stands for none, and agrees with no other. */
 static bool agree(uint64_t rate, uint64_t other)
 {
 	return rate != 0 && (rate > other ? rate - other : other - rate) <= other / AGREEMENT;
@@ -141,7 +149,7 @@ static void measure(struct hwt_reading *last, uint64_t took)
 	last->good_for = last->confirmed ? ((uint64_t)COUNTER_GOOD_FOR_NS << 32) / last->rate : 0;
 }
 
-/* Returns true if the rate leads from the last reading to this one. */
+/* Returns true if the last reading and the rate predict this reading. */
 static bool fits(const struct hwt_reading *last, uint64_t count, int64_t now_ns)
 {
 	uint64_t ns = grid_distance(last->now_ns, now_ns), error_ns = ns / 8 + COUNTER_ERROR_NS / 2;

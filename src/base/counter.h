@@ -11,8 +11,8 @@
  *       now = now_ns + (count - last count) * rate            for COUNTER_GOOD_FOR_NS after the reading
  *
  *   If now + delay lies further than COUNTER_ERROR_NS from both ends of its tick, the exact deadline is in the same
- *   tick.  If not, or if the reading is too old, the thread reads the clock.  So ticks are exact.  Only the deadline in
- *   hwt_unprocessed may be some nanoseconds off.
+ *   tick.  Otherwise, or if the reading is too old, the thread reads the clock.  So ticks are exact.  Only the deadline
+ *   in hwt_unprocessed may be some nanoseconds off.
  *
  *   The thread measures the rate again and again, from one reading to a later one:
  *
@@ -60,13 +60,13 @@
 
 struct hwt_reading {
 	uint64_t count;
-	uint64_t good_for; /* in counts; 0: not at all, and the counter may not be read */
+	uint64_t good_for; /* in counts; 0: the reading is of no use, and the counter may not be read */
 	int64_t now_ns;
-	uint64_t rate;  /* as last measured: nanoseconds per count, times 2^32; 0: not yet */
-	bool confirmed; /* the measurement before agreed */
+	uint64_t rate;  /* nanoseconds per count, times 2^32, by the last measurement; 0: none yet */
+	bool confirmed; /* the last two measurements agree */
 
 	uint64_t took;       /* about the fewest counts that a reading took */
-	uint64_t base_took;  /* the same of the reading with which the present measurement began */
+	uint64_t base_took;  /* `took` of the reading with which the present measurement began */
 	uint64_t base_count; /* count and time of that reading */
 	int64_t base_ns;     /* 0: no measurement has begun */
 };
@@ -74,14 +74,17 @@ struct hwt_reading {
 extern HWT_OWN struct hwt_reading hwt_reading;
 
 #ifdef HWT_TEST
-extern uint64_t (*hwt_test_counter)(void); /* NULL: the real counter; with a virtual clock there is none */
-extern const char *hwt_test_clocksource;   /* NULL: the kernel's file; with a virtual clock there is none */
+extern uint64_t (*hwt_test_counter)(void); /* NULL: the real counter, or no counter with a virtual clock */
+extern const char *hwt_test_clocksource;   /* NULL: the kernel's file, or no file with a virtual clock */
 #endif
 
 /* Asks the kernel whether it trusts the counter, unless a thread has done so within COUNTER_ASK_AGAIN_NS. */
 void hwt_counter_ask(int64_t now_ns);
 
-/* Returns the clock's time and remembers it.  Cold, so that the fast path saves no registers for the call. */
+/*
+ * Reads the clock, remembers the reading and returns the time.  Cold, so that the fast path saves no registers for the
+ * call.
+ */
 int64_t hwt_counter_read_clock(void) __attribute__((cold));
 
 static inline uint64_t counter_count(void)
@@ -95,7 +98,7 @@ static inline uint64_t counter_count(void)
 	if (hwt_test_counter != NULL)
 		return hwt_test_counter();
 	if (hwt_test_clock != NULL)
-		return hwt_reading.count - 1; /* is no good */
+		return hwt_reading.count - 1; /* no count is in time */
 #endif
 	return count;
 }

@@ -14,7 +14,7 @@
 #define MEMBARRIER_CMD_PRIVATE_EXPEDITED (1 << 3)
 #define MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED (1 << 4)
 
-/* Parts of `rings`: the threads that are ringing, and above them the rings that are over. */
+/* The lower half of `rings` counts the threads that are ringing, the upper half the rings that are over. */
 #define RING_BEGUN UINT64_C(1)
 #define RING_OVER (UINT64_C(1) << 32)
 
@@ -93,8 +93,8 @@ void hwt_idle_wake(struct hwt_idle *idle, int64_t seen_ns)
 }
 
 /*
- * A function of the loop's is called once for each publication, also by a stop.  Where the word is IDLE_AWAKE it has
- * been, or an advance is in progress, whose end sees the stop.
+ * The loop's function is called once for each publication, so a stop claims the word, too.  If the word is IDLE_AWAKE,
+ * the function has been called, or an advance is in progress, and its end sees the stop.
  */
 void hwt_idle_stop(struct hwt_idle *idle)
 {
@@ -102,17 +102,20 @@ void hwt_idle_stop(struct hwt_idle *idle)
 		hwt_sleeper_wake(&idle->sleeper);
 		return;
 	}
-	(void)hwt_sleeper_set_alarm(&idle->sleeper, 0); /* `rings` counts claims alone */
+	(void)hwt_sleeper_set_alarm(&idle->sleeper, 0); /* `rings` counts only claims */
 	hwt_idle_wake(idle, idle_look(idle));
 }
 
 void hwt_idle_set_alarm(struct hwt_idle *idle, int64_t time_ns)
 {
 	HWT_POINT("idle alarm");
-	/* Before the alarm is set: what rings after that is new.  What rings now may be either. */
+	/* Before the alarm is set: a ring after the setting is new.  A ring before it may be old or new. */
 	atomic_fetch_and_explicit(&idle->rings, RING_OVER - 1, memory_order_acquire); /* [rung] */
 	(void)hwt_sleeper_set_alarm(&idle->sleeper, time_ns);
-	/* A step is told once.  If a thread that rang was told of it, the time is of the clock before: rings now. */
+	/*
+	 * The system tells of a step of the clock once.  If it told a thread that rang, time_ns is a time of the old
+	 * clock: ring now.
+	 */
 	if (unlikely(idle->sleeper.clock == HWT_CLOCK_REALTIME) && time_ns > 0 &&
 	    (atomic_load_explicit(&idle->rings, memory_order_acquire) != 0 || /* [rung] */
 	     sleeper_has_stepped(&idle->sleeper)))

@@ -8,7 +8,7 @@
  *
  *       IDLE_AWAKE   for nothing: the worker is at work, or checks again by itself in time
  *       IDLE_NAP     for a lane that has grown long: the worker sleeps to the next tick
- *       a time       for that, and for a timeout due at or before this time: the worker sleeps longer
+ *       a time       for a long lane, and for a timeout due at or before this time: the worker sleeps longer
  *
  *   The worker publishes this word, makes sure that all threads see it, checks the lanes once more, and sleeps.  A
  *   producer pushes, then loads the word.  The producer that exchanges what it saw for IDLE_AWAKE wakes the worker,
@@ -31,11 +31,11 @@
  *
  *   [alarm]  publish (release) -> the claim (acquire): a thread that wakes sees the alarm that was made before.
  *
- *   [rung]   A thread that claims an old word, and is slow, may ring after a newer word and alarm.  So it counts itself
+ *   [rung]   A slow thread may claim an old word and ring after a newer word and alarm.  So each thread counts itself
  *            in before the claim, and out after the ring (release).  While the count is not 0 the driver (acquire) does
- *            not take the alarm for the one that it set.  It sees the count of a claim that came before its newer
- *            word: count, fence, claim; word, fence, load of the count.  A ring that is over stays noted until the
- *            driver sets the alarm, which silences it.
+ *            not take the alarm for the one that it set.  The driver sees the count of each claim that came before its
+ *            newer word: the thread counts, fences and claims; the driver stores the word, fences and loads the count.
+ *            A ring that is over stays noted until the driver sets the alarm, which silences it.
  *
  *   model/sleep.pml is this handshake, with either fence.
  *
@@ -54,7 +54,7 @@
 struct hwt_idle {
 	alignas(HWT_UNIT) _Atomic int64_t wake_for_ns; /* read by all producers, written twice a sleep */
 	bool has_barrier;                              /* producers need no fence; never changes */
-	_Atomic uint64_t rings; /* not 0: threads are ringing, or have since the alarm was set; [rung] */
+	_Atomic uint64_t rings; /* not 0: threads are ringing, or have rung since the alarm was set; [rung] */
 	alignas(HWT_UNIT) struct hwt_sleeper sleeper;
 };
 
@@ -63,20 +63,20 @@ int hwt_idle_init(struct hwt_idle *idle, const hwt_config *config);
 void hwt_idle_destroy(struct hwt_idle *idle);
 
 /*
- * The fence between a store and a load of this thread, the other side of which is fence_between.  Returns false if the
- * system refuses.
+ * The expensive fence between a store and a load.  The threads on the other side use fence_between.  Returns false if
+ * the system refuses.
  */
 bool hwt_idle_fence_all(const struct hwt_idle *idle);
 
-/* Says for what a producer has to wake the worker.  Release: a thread that wakes sees the alarm. */
+/* Publishes what a producer has to wake the worker for.  Release: the thread that wakes it sees the alarm. */
 static inline void idle_publish(struct hwt_idle *idle, int64_t wake_for_ns)
 {
 	atomic_store_explicit(&idle->wake_for_ns, wake_for_ns, memory_order_release); /* [alarm] */
 }
 
 /*
- * Publishes, with the fence that [idle] needs.  Whatever a producer pushed without waking is in the lanes when this
- * returns.  Returns false if the system refuses the fence: then do not sleep past the next tick.
+ * Publishes, and makes the fence that [idle] needs.  When this returns, the lanes show each push whose producer did not
+ * wake the worker.  Returns false if the system refuses the fence: then do not sleep past the next tick.
  */
 bool hwt_idle_begin(struct hwt_idle *idle, int64_t wake_for_ns);
 
@@ -87,9 +87,9 @@ void hwt_idle_sleep(struct hwt_idle *idle, int64_t until_ns);
 void hwt_idle_stop(struct hwt_idle *idle);
 
 /*
- * Instead of sleeping: the alarm rings at a time, or when a producer wakes.  To be called before hwt_idle_begin.  In
- * the other order a producer's wake could come in between, and the new time would silence it.  A sleeper with a
- * function to call learns of the wake alone.
+ * Stands in for sleeping: the alarm rings at a time, or when a producer wakes.  To be called before hwt_idle_begin: in
+ * the other order a producer's wake could come in between, and the new setting would silence it.  A loop without a
+ * descriptor learns of wakes alone, by its function.
  */
 void hwt_idle_set_alarm(struct hwt_idle *idle, int64_t time_ns);
 
@@ -99,22 +99,22 @@ static inline int idle_alarm(const struct hwt_idle *idle)
 	return atomic_load_explicit(&idle->sleeper.alarm, memory_order_relaxed);
 }
 
-/* Returns true if a loop of the caller's has an alarm, or a function to call. */
+/* Returns true if the caller's loop has an alarm, or a function for producers to call. */
 static inline bool idle_is_watched(const struct hwt_idle *idle)
 {
 	return idle->sleeper.ring != NULL || idle_alarm(idle) >= 0;
 }
 
 /*
- * Returns true while the published time holds, because no producer has rung since the alarm was set, or if there is no
- * alarm.
+ * Returns true if the published time still holds: no producer has rung since the alarm was set, or the loop has neither
+ * an alarm nor a function.
  */
 bool hwt_idle_is_told(const struct hwt_idle *idle);
 
-/* Wakes the worker if no other thread has since idle_look returned seen_ns. */
+/* Wakes the worker, unless another thread has woken it since idle_look returned seen_ns. */
 void hwt_idle_wake(struct hwt_idle *idle, int64_t seen_ns);
 
-/* The fence between a store and a load, the other side of which is hwt_idle_fence_all. */
+/* The cheap fence between a store and a load.  The thread on the other side uses hwt_idle_fence_all. */
 static inline void fence_between(bool has_barrier)
 {
 	if (likely(has_barrier))
@@ -123,7 +123,7 @@ static inline void fence_between(bool has_barrier)
 		full_fence(); /* [idle] [wait] */
 }
 
-/* After a push: returns the word, for hwt_idle_wake if there is a reason to wake.  Mostly IDLE_AWAKE. */
+/* Returns the word after a push, mostly IDLE_AWAKE.  A caller that has a reason to wake hands it to hwt_idle_wake. */
 static inline int64_t idle_look(struct hwt_idle *idle)
 {
 	HWT_POINT("idle look");

@@ -48,7 +48,7 @@ void *hwt_mem_zeroed(size_t align, size_t size)
 	return memory;
 }
 
-/* Advice that the system's headers do not know. */
+/* In place of advice that the system's headers lack. */
 #ifndef MADV_HUGEPAGE
 #define MADV_HUGEPAGE (-1)
 #endif
@@ -59,7 +59,7 @@ void *hwt_mem_zeroed(size_t align, size_t size)
 #define MADV_POPULATE_WRITE (-1)
 #endif
 
-/* Returns false if the system refuses, or knows no such advice. */
+/* Gives the system advice on memory.  Returns false if it refuses, or knows no such advice. */
 static bool advise(void *memory, size_t size, int advice)
 {
 	bool done = false;

@@ -12,7 +12,7 @@
 #define HWT_HUGE_PAGE ((size_t)2 << 20)
 
 /*
- * Returns zeroed memory, NULL if there is none.  A large block is not touched, so a wheel of 2^20 buckets costs only
+ * Returns zeroed memory, or NULL if there is none.  A large block is not touched, so a wheel of 2^20 buckets costs only
  * the pages that it uses.
  */
 void *hwt_mem_zeroed(size_t align, size_t size);
@@ -32,19 +32,26 @@ void hwt_mem_populate(void *memory, size_t size);
 void hwt_mem_free(void *memory);
 
 /*
- * Gives the pages of a block, or of a part of it, back to the system; the block stays.  Then the pages read as zeros on
- * Linux, elsewhere perhaps as before.  Returns false if the system refuses, as for locked memory.  errno stays.
+ * Gives the pages of a block, or of a part of it, back to the system; the block stays allocated.  On Linux the pages
+ * then read as zeros, elsewhere perhaps as before.  Returns false if the system refuses, as for locked memory.  errno
+ * stays.
  */
 bool hwt_mem_give_back(void *memory, size_t size);
 
-/* Makes memory that begins with a page read as zeros, and takes no whole page from the system if it can. */
+/*
+ * Zeroes memory that begins with a page.  Whole pages go back to the system if it lets them, so that they take no
+ * memory.
+ */
 void hwt_mem_zero(void *memory, size_t size);
 
-/* Returns true if a test wants an allocation that does not go through this file to fail.  Otherwise false. */
+/*
+ * For allocations that do not go through this file: returns true if a test wants this one to fail, and false outside of
+ * tests.
+ */
 bool hwt_mem_refused(void);
 
 #ifdef HWT_TEST
-/* Called before each allocation; true makes it fail. */
+/* A test's function, called before each allocation.  If it returns true the allocation fails. */
 typedef bool hwt_mem_refuses(void);
 extern _Atomic(hwt_mem_refuses *) hwt_test_mem_refuses;
 #endif

@@ -72,7 +72,7 @@ struct hwt_record {
 				};
 				struct { /* of a free record */
 					_Atomic(struct hwt_record *) free_next;
-					/* The one to prefetch when this one is taken. */
+					/* The record to prefetch when this one is taken. */
 					_Atomic(struct hwt_record *) free_ahead;
 				};
 			};
@@ -111,7 +111,7 @@ static inline hwt_task *record_task(const struct hwt_record *record)
 	return atomic_load_explicit(&record->task, memory_order_relaxed);
 }
 
-/* Returns the record of the extension of a record that is EXTENDED.  Relaxed: as above. */
+/* Returns the record of the extension of a record that is EXTENDED.  Relaxed: as in record_task. */
 static inline struct hwt_record *record_second(const struct hwt_record *record)
 {
 	return atomic_load_explicit(&record->arg, memory_order_relaxed);
@@ -129,13 +129,13 @@ static inline int64_t record_period(const struct hwt_record *record)
 	return record_deadline(record_second(record));
 }
 
-/* Returns where the user's arg is. */
+/* Returns the address of the user's arg: in the record or in its extension. */
 static inline const _Atomic(void *) *record_arg_at(const struct hwt_record *record, uint64_t word)
 {
 	return unlikely(word_has(word, WORD_EXTENDED)) ? &record_extension(record)->arg : &record->arg;
 }
 
-/* Returns the user's arg.  Relaxed: as above. */
+/* Returns the user's arg.  Relaxed: as in record_task. */
 static inline void *record_arg(const struct hwt_record *record, uint64_t word)
 {
 	return atomic_load_explicit(record_arg_at(record, word), memory_order_relaxed);
@@ -235,8 +235,8 @@ static inline bool record_finish(struct hwt_record *record, uint64_t word)
 }
 
 /*
- * The edge finish or rearm of a record with flags.  Returns the new state.  `again` is the state, with flags, of a
- * record that runs again; of its own flags it keeps only EXTENDED and PERIODIC.
+ * The edge finish or rearm of a record with flags.  Returns the new state.  `again` is the new state, with flags, of a
+ * record that runs again.  Of its old flags the record keeps only EXTENDED and PERIODIC.
  *
  * The loop races with the cancel that turns REARMED into DROPPED.  If the exchange here wins, the cancel finds ARMED or
  * QUEUED and cancels that.  If the cancel wins, the loop ends and the timeout ends as CANCELLED.

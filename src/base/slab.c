@@ -14,7 +14,7 @@ void *hwt_slabs_carve(struct hwt_slabs *slabs, size_t bytes)
 	return unit;
 }
 
-/* Has the newest slab carved from its beginning. */
+/* Makes units be carved from the beginning of the newest slab. */
 static void begin(struct hwt_slabs *slabs, const struct hwt_slab_kind *kind)
 {
 	slabs->carve = (char *)slabs->newest + kind->head;
@@ -69,7 +69,7 @@ unsigned hwt_slabs_release(struct hwt_slab **slabs, unsigned max, size_t *bytes)
 
 		*slabs = slab->next;
 		*bytes += slab->bytes;
-		/* The allocator alone might keep it. */
+		/* free alone might leave the memory with the allocator. */
 		(void)hwt_mem_give_back(slab, slab->bytes);
 		hwt_mem_free(slab);
 	}

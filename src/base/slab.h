@@ -12,7 +12,7 @@
  *                                        ^          ^
  *                                        carve      carve_end
  *
- *   All bytes zero: an owner that has no slab yet.
+ *   An owner that has no slab yet has bytes of zero.
  *
  * Threads: one at a time, under the owner's lock if it has one.  Any thread may read `bytes`.
  */
@@ -45,28 +45,31 @@ struct hwt_slabs {
 	_Atomic size_t bytes; /* of all slabs */
 };
 
-/* Carves a unit of `bytes`.  Returns NULL if the newest slab has no room for it. */
+/* Carves a unit of `bytes`.  Returns NULL if the newest slab has no room for one. */
 void *hwt_slabs_carve(struct hwt_slabs *slabs, size_t bytes);
 
-/* Returns a slab that is in no list.  NULL without memory. */
+/* Makes a slab that is in no list.  Returns NULL if there is no memory. */
 struct hwt_slab *hwt_slab_make(const struct hwt_slab_kind *kind, size_t size);
 
-/* Adds it, to be carved from now on. */
+/* Adds a slab, from which units are carved from now on. */
 void hwt_slabs_add(struct hwt_slabs *slabs, const struct hwt_slab_kind *kind, struct hwt_slab *slab);
 
-/* Adds a slab to carve from.  The owner has taken the rest of the one before.  Returns false without memory. */
+/* Makes a slab and adds it.  The owner has taken the rest of the slab before.  Returns false if there is no memory. */
 bool hwt_slabs_grow(struct hwt_slabs *slabs, const struct hwt_slab_kind *kind);
 
 /*
- * Takes out all slabs but the newest, which is carved again from its beginning.  The owner has all units, and forgets
- * them.  Returns the slabs, linked by next.
+ * Takes out all slabs but the newest, from which units are carved again from the beginning.  The owner holds all units,
+ * and forgets them.  Returns the slabs that were taken out, linked by next.
  */
 struct hwt_slab *hwt_slabs_restart(struct hwt_slabs *slabs, const struct hwt_slab_kind *kind);
 
-/* Frees up to max slabs of such a list, and gives their memory back.  Returns how many, and adds their bytes. */
+/*
+ * Frees up to max slabs of such a list, and gives their memory back to the system.  Returns the number of slabs, and
+ * adds their bytes to *bytes.
+ */
 unsigned hwt_slabs_release(struct hwt_slab **slabs, unsigned max, size_t *bytes);
 
-/* Frees slabs that are linked by next: those that were taken out, or all of an owner that goes. */
+/* Frees slabs that are linked by next. */
 void hwt_slabs_free(struct hwt_slab *slabs);
 
 /* Returns the bytes of all slabs.  Relaxed: no other data depends on the number. */

@@ -116,12 +116,12 @@ static int set_timer(const struct hwt_sleeper *sleeper, int fd, int64_t time_ns)
 	struct itimerspec when = { .it_value = { 0, 0 } };
 	int before = errno, rc, flags = TFD_TIMER_ABSTIME;
 
-	/* A zero value disarms the descriptor: it then waits for a wake without end. */
+	/* A zero value disarms the descriptor: only a wake makes it readable. */
 	if (time_ns <= 0)
 		when.it_value.tv_nsec = 1;
 	else if (time_ns != INT64_MAX)
 		when.it_value = clock_timespec(time_ns);
-	/* A step of the clock rings: what is due is then another question, and a nap in progress may be hours long. */
+	/* A step of the clock rings: other timeouts may be due then, and a nap in progress may last hours. */
 	if (sleeper->clock == HWT_CLOCK_REALTIME)
 		flags |= TFD_TIMER_CANCEL_ON_SET;
 	rc = timerfd_settime(fd, flags, &when, NULL) == 0 ? 0 : errno;
@@ -153,7 +153,7 @@ int hwt_sleeper_set_alarm(struct hwt_sleeper *sleeper, int64_t time_ns)
 
 	if (rc != ECANCELED)
 		return rc;
-	/* Linux tells of a step since the last setting only here, and the time is of the clock before it: rings now. */
+	/* Linux tells of a step since the last setting only here, and time_ns is a time of the old clock: ring now. */
 	if (time_ns > 0)
 		return hwt_sleeper_set_alarm(sleeper, 0);
 	/* Relaxed: sleeper_has_stepped. */
@@ -269,7 +269,9 @@ void hwt_sleeper_sleep_until(struct hwt_sleeper *sleeper, int64_t time_ns)
 	pthread_mutex_unlock(&monitor->mutex);
 }
 
-/* What the loop does in there is its own: the call in which it happens stays what it is. */
+/*
+ * Calls the loop's function.  Whatever that does, the library's call leaves errno alone and is no cancellation point.
+ */
 static void ring(const struct hwt_sleeper *sleeper)
 {
 	int before = errno, cancel_before = thread_no_cancel();
@@ -285,7 +287,7 @@ void hwt_sleeper_wake(struct hwt_sleeper *sleeper)
 		(void)hwt_sleeper_set_alarm(sleeper, 0);
 	if (sleeper->ring != NULL)
 		ring(sleeper);
-	if (sleeper->ring != NULL || (!sleeper->polls && alarm_of(sleeper) >= 0)) /* it sleeps in a loop of its own */
+	if (sleeper->ring != NULL || (!sleeper->polls && alarm_of(sleeper) >= 0)) /* the caller's loop sleeps */
 		return;
 	pthread_mutex_lock(&sleeper->monitor.mutex);
 	sleeper->woken = true;

@@ -16,7 +16,7 @@
 #define NS_PER_S INT64_C(1000000000)
 
 #ifdef HWT_TEST
-/* NULL: the real clock, and a real sleep. */
+/* NULL: the real clock, the real sleep. */
 extern int64_t (*hwt_test_clock)(void);
 extern void (*hwt_test_sleep)(int64_t until_ns);
 #endif
@@ -24,7 +24,7 @@ extern void (*hwt_test_sleep)(int64_t until_ns);
 /* Returns the time of a clock, HWT_CLOCK_*, in nanoseconds.  -1: there is no such clock here. */
 int64_t hwt_clock_read(uint32_t clock);
 
-/* For the calls that wait.  Where time_t has 32 bits, the latest time that it holds stands for later ones. */
+/* Converts a time for the calls that wait.  Where time_t has 32 bits, its latest value stands for all later times. */
 static inline struct timespec clock_timespec(int64_t time_ns)
 {
 	if (sizeof(time_t) < sizeof(int64_t) && time_ns / NS_PER_S > INT32_MAX)
@@ -54,7 +54,10 @@ struct hwt_monitor {
 int hwt_monitor_init(struct hwt_monitor *monitor);
 void hwt_monitor_destroy(struct hwt_monitor *monitor);
 
-/* Under the mutex: waits for a change or until a time (INT64_MAX: without end).  May return without a reason. */
+/*
+ * Waits for a change or until a time (INT64_MAX: without end).  May return without a reason.  The caller holds the
+ * mutex.
+ */
 int hwt_monitor_wait(struct hwt_monitor *monitor, int64_t time_ns);
 
 /*
@@ -67,19 +70,19 @@ struct hwt_sleeper {
 	struct hwt_monitor monitor;
 	bool woken; /* under the mutex */
 
-	_Atomic int alarm; /* the descriptor, -1: none.  Relaxed: only a number; one that is made late rings at once */
-	_Atomic bool stepped; /* a ring was told of a step of the clock, and no thread has seen it since */
+	_Atomic int alarm; /* the descriptor, -1: none.  Relaxed: only a number; a new descriptor rings at once */
+	_Atomic bool stepped; /* the system told a ring of a step of the clock, and the driver has not seen this yet */
 
 	/* Never change. */
-	uint32_t clock;          /* whose time the alarm is, and the sleep */
-	bool polls;              /* a thread that sleeps in a poll for the alarm: no condition knows its clock */
+	uint32_t clock;          /* of the alarm, and of the times to sleep until */
+	bool polls;              /* the worker sleeps in a poll for the alarm: no condition knows its clock */
 	void (*ring)(void *ctx); /* NULL: none */
 	void *ring_ctx;
 };
 
 /*
- * Takes the clock and on_earlier of a timer's settings; NULL: CLOCK_MONOTONIC and none.  Returns 0, ENOMEM, ENOTSUP, or
- * an error of the system.
+ * Takes the clock and on_earlier from a timer's settings; NULL: CLOCK_MONOTONIC and no function.  Returns 0, ENOMEM,
+ * ENOTSUP, or an error of the system.
  */
 int hwt_sleeper_init(struct hwt_sleeper *sleeper, const hwt_config *config);
 void hwt_sleeper_destroy(struct hwt_sleeper *sleeper);
@@ -95,10 +98,13 @@ int hwt_sleeper_make_alarm(struct hwt_sleeper *sleeper);
  */
 int hwt_sleeper_set_alarm(struct hwt_sleeper *sleeper, int64_t time_ns);
 
-/* Returns true, once, if a thread that rang was told of a step of the clock in place of the one that sets the alarm. */
+/*
+ * Returns true, once, if the system told a thread that rang of a step of the clock, and not the thread that sets the
+ * alarm.
+ */
 static inline bool sleeper_has_stepped(struct hwt_sleeper *sleeper)
 {
-	/* Relaxed: the ring that stored it is ordered before by the caller, [rung]. */
+	/* Relaxed: the caller has acquired the ring that stored it, [rung]. */
 	return atomic_load_explicit(&sleeper->stepped, memory_order_relaxed) &&
 	       atomic_exchange_explicit(&sleeper->stepped, false, memory_order_relaxed);
 }

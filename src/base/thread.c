@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What each thread has of its own, and giving way to another one; thread.h. */
+/* Thread-local variables, and giving way to another thread; thread.h. */
 #include "base/thread.h"
 
 #include <sched.h>
 #include <time.h>
 
-/* The other thread is mostly done after one or two. */
+/* How often a thread yields: mostly one or two yields are enough. */
 #define YIELDS 16
 
-/* After that the thread sleeps for 50 us, 100 us and so on, to 800 us. */
+/* Then the thread sleeps for 50 us, 100 us and so on, up to 800 us. */
 #define FIRST_SLEEP_NS 50000
 #define DOUBLINGS 4
 

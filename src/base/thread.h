@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Threads: that are cancelled, that wait for another one, and the tasks in which they are.
+ * Threads: cancellation, giving way to another thread, and the tasks that a thread is in.
  *
  * Cancellation
  *
@@ -14,14 +14,15 @@
  *
  * Giving way
  *
- *   Other threads hold a lane's lock, or write a deadline, for some instructions.  A thread that waits for that yields
- *   its processor, which is mostly enough.  In a real-time class it is not: there the system gives the processor to no
- *   less urgent thread, not even to the one that is waited for.  So after some turns the waiting thread sleeps.
+ *   Threads hold a lane's lock, or write a deadline, for some instructions.  A thread that waits for such a thread
+ *   yields its processor, which is mostly enough.  In a real-time class it is not: there the system gives the processor
+ *   to no less urgent thread, not even to the holder.  So after some turns the waiting thread sleeps.
  *
  * Tasks
  *
  *   Each thread has a list, on its stack, of the tasks in which it is: the innermost one, and those from which it got
- *   there (a task may advance another timer).  Lets the library return EDEADLK to a thread that would wait for itself.
+ *   there (a task may advance another timer).  By this list the library returns EDEADLK to a thread that would wait for
+ *   itself.
  */
 #ifndef HWT_THREAD_H
 #define HWT_THREAD_H
@@ -50,21 +51,20 @@ static inline void thread_restore_cancel(int before)
 	(void)pthread_setcancelstate(before, NULL);
 }
 
-/*
- * Yields to a thread that is some instructions from being done, later sleeps.  *turns is 0 at the first call of a wait.
- */
+/* Yields to a thread that needs only some instructions more; later sleeps.  *turns is 0 at the first call of a wait. */
 void hwt_thread_give_way(unsigned *turns);
 
 struct hwt_current_task {
 	const hwt_timer *timer;
-	const struct hwt_record *record; /* of the task that runs, NULL: none runs at the moment */
+	const struct hwt_record *record; /* of the task that is running, NULL: no task is */
 	struct hwt_current_task *outer;
 };
 
 extern HWT_OWN struct hwt_current_task *hwt_current_task;
 
 /*
- * Says that the thread works for a timer, and runs the task of a record or none (NULL).  *frame lives until the leave.
+ * Notes that the thread works for a timer, and runs the task of a record, or no task (NULL).  *frame lives until
+ * current_task_leave.
  */
 static inline void current_task_enter(struct hwt_current_task *frame, const hwt_timer *timer,
 				      const struct hwt_record *record)

@@ -3,7 +3,7 @@
 #include "base/waiters.h"
 #include "base/thread.h"
 
-/* How often a waiter checks if the system refuses the fence. */
+/* The pause between two checks of a waiter where the system refuses the fence. */
 #define LOOK_AGAIN_NS HWT_MS(1)
 
 int hwt_waiters_init(struct hwt_waiters *waiters, const struct hwt_idle *idle)
@@ -30,7 +30,7 @@ static struct hwt_waiter *_Atomic *waiters_of(struct hwt_waiters *waiters, const
 	return &waiters->list[(uintptr_t)record / RECORD_SIZE % WAITERS_LISTS];
 }
 
-/* Relaxed: written under the mutex, and the fence orders a load without it, [wait]. */
+/* Relaxed: the mutex orders the stores, and the fence a load without the mutex, [wait]. */
 static struct hwt_waiter *list_at(_Atomic(struct hwt_waiter *) *list)
 {
 	return atomic_load_explicit(list, memory_order_relaxed);
@@ -54,7 +54,7 @@ static void leave(struct hwt_waiters *waiters, const struct hwt_waiter *waiter)
 	_Atomic(struct hwt_waiter *) *list = waiters_of(waiters, waiter->record);
 	struct hwt_waiter *before = list_at(list);
 
-	/* Relaxed, both: one that is seen for too long only costs a check. */
+	/* Relaxed, both: a waiter that the ender sees for too long costs only a check. */
 	if (before == waiter) {
 		atomic_store_explicit(list, waiter->next, memory_order_relaxed);
 	} else {

@@ -4,10 +4,10 @@
  *
  * Structure
  *
- *   Waiting is rare, tasks are not.  A thread that waits enters one of 64 lists, chosen by its record's
- *   address, and raises a counter.  The thread that ran a task loads the counter when the task has returned.  Each side
- *   stores first and loads afterwards, as in idle.h and with the same fences.  Where there is membarrier the ender's
- *   fence costs nothing.
+ *   Waiting is rare, tasks are not.  A thread that waits enters one of 64 lists, which the record's address chooses,
+ *   and raises a counter.  The thread that ran a task loads the counter when the task has returned.  Each side stores
+ *   first and loads afterwards, as in idle.h and with the same fences.  Where there is membarrier the ender's fence
+ *   costs nothing.
  *
  *       waiter                              ender
  *       into the list; waiting++            word: EXPIRED
@@ -44,11 +44,14 @@ struct hwt_waiter {
 };
 
 struct hwt_waiters {
-	/* Threads that wait.  Without a barrier one more, so that the ender checks a second time, behind a fence. */
+	/*
+	 * The number of threads that wait.  Without membarrier 1 more, so that the ender always checks again, behind a
+	 * fence.
+	 */
 	alignas(HWT_UNIT) _Atomic uint32_t waiting;
-	bool has_barrier; /* a copy of that in idle */
+	bool has_barrier; /* a copy of idle->has_barrier */
 	struct hwt_monitor monitor;
-	_Atomic(struct hwt_waiter *) list[WAITERS_LISTS]; /* lists; written under the mutex */
+	_Atomic(struct hwt_waiter *) list[WAITERS_LISTS]; /* written under the mutex */
 };
 
 /* Returns 0, ENOMEM, or an error of the system. */
@@ -62,7 +65,7 @@ void hwt_waiters_wait(struct hwt_waiters *waiters, const struct hwt_idle *idle, 
 /* Slow half of waiters_look. */
 void hwt_waiters_look_again(struct hwt_waiters *waiters, const struct hwt_record *record);
 
-/* Wakes those that wait for this record, if any do.  To be called after the word says that the task has returned. */
+/* Wakes the threads that wait for this record.  To be called after the word says that the task has returned. */
 static inline void waiters_look(struct hwt_waiters *waiters, const struct hwt_record *record)
 {
 	HWT_POINT("await look");

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Products of 128 bits, in which times and rates are computed.  Targets of 32 bits have no such type: there the product
- * is made of halves, which test/unit_wide.c compares with the type where both are.
+ * is made of halves.  test/unit_wide.c compares both ways on targets that have the type.
  */
 #ifndef HWT_WIDE_H
 #define HWT_WIDE_H

@@ -12,8 +12,8 @@
  *       | generation                            | flags      | state     |
  *       +---------------------------------------+------------+-----------+
  *
- *   48 bits of generation do not wrap in four months of doing nothing else but schedule and cancel; otherwise
- *   the worker makes a pass between two lives of a record, and 2^48 passes of a microsecond take nine years.
+ *   48 bits of generation last for nine years: between two lives of a record the worker makes a pass, and 2^48 passes
+ *   of a microsecond take that long.
  *
  * The states and the generation
  *
