@@ -2,7 +2,7 @@
 /*
  * Cancelling: hwt_cancel; lane.h.
  *
- * A cancel takes one edge of the state word.  Which one depends on what the word says; word.h has the edges, and what
+ * A cancel takes one edge of the state word.  The state and the flags decide which; word.h has the edges, and what
  * follows each.
  *
  * At the same moment the worker may arm or run the record, its task may end or rearm it, a mover may write another
@@ -26,8 +26,8 @@ static __attribute__((noinline)) int wake_if_long(const struct hwt_lane *lane, i
 }
 
 /*
- * After a push on `cancelled`: wakes a worker that sleeps if the lane has grown long.  A cancel makes nothing due
- * earlier, so it has no other reason to wake.  Returns 0, so that hwt_lane_cancel can end with the call.
+ * Wakes a worker that sleeps if the lane has grown long.  To be called after a push on `cancelled`.  A cancel makes
+ * nothing due earlier, so it has no other reason to wake.  Returns 0, so that hwt_lane_cancel can end with the call.
  */
 static inline int notify_cancelled(const struct hwt_lane *lane)
 {
@@ -37,8 +37,8 @@ static inline int notify_cancelled(const struct hwt_lane *lane)
 }
 
 /*
- * Pushes a record that this thread has just cancelled.  The count of the pushes also counts the end: the lock is held
- * in any case, and under it a store does what would otherwise take an exchange.
+ * Pushes a record that this thread has just cancelled.  The count of the pushes also counts the end: under the lock,
+ * which the push needs anyway, a plain store is enough.
  */
 static void push_cancelled(struct hwt_lane *lane, hwt_node *node, struct hwt_record *record)
 {
@@ -55,7 +55,7 @@ static void count_cancelled(struct hwt_lane *lane)
 	atomic_fetch_add_explicit(&lane->cancelled_count, 1, memory_order_release); /* [count] */
 }
 
-/* Counts an edge that needs no push, if it was taken.  Returns whether it was. */
+/* Counts an edge that needs no push, if this thread took it.  Returns `taken`. */
 static bool count_if(struct hwt_lane *lane, bool taken)
 {
 	if (taken)
@@ -63,7 +63,7 @@ static bool count_if(struct hwt_lane *lane, bool taken)
 	return taken;
 }
 
-/* What follows every edge.  The end has been counted. */
+/* Gives the slot below the limit back, after every edge.  The end has been counted. */
 static inline void make_room(const struct hwt_lane *lane, struct hwt_record *record)
 {
 	(void)record; /* without probes */
@@ -72,7 +72,8 @@ static inline void make_room(const struct hwt_lane *lane, struct hwt_record *rec
 }
 
 /*
- * The edge cancel_armed, or cancel_lazy without a node.  Waits for the lock.  Returns false if the word has changed.
+ * Takes the edge cancel_armed, or cancel_lazy if there is no memory for a node.  Waits for the lock.  Returns false if
+ * the word has changed.
  *
  * The node comes before the exchange.  Once the word says CANCELLED the worker relies on the push: if the record
  * becomes due first, the worker takes it out of the wheel and leaves it to the queue.  Without a node the record would
@@ -105,8 +106,8 @@ static bool has_finaliser(struct hwt_record *record, uint64_t word)
 		return false;
 	second = atomic_load_explicit(&record->arg, memory_order_acquire); /* [look] */
 	/*
-	 * If the word has changed, arg may lead anywhere.  The answer is yes, as a mover may restore the word, and then
-	 * the edge succeeds.  Relaxed: a guess.
+	 * If the word has changed, arg may lead anywhere.  The answer is then true: a mover may restore the word, and
+	 * then the edge succeeds.  Relaxed: a guess.
 	 */
 	HWT_POINT("finaliser");
 	return atomic_load_explicit(&record->word, memory_order_acquire) != word || /* [look] */
@@ -114,8 +115,8 @@ static bool has_finaliser(struct hwt_record *record, uint64_t word)
 }
 
 /*
- * Wakes a worker that sleeps beyond the next tick if the timeout has a finaliser, which is to be called soon, and not
- * when the next timeout happens to be due.
+ * Wakes a worker that sleeps beyond the next tick if the timeout has a finaliser: the finaliser is to be called soon,
+ * not when the next timeout happens to be due.
  */
 static void notify_release(const struct hwt_lane *lane, bool has_release)
 {
@@ -130,8 +131,8 @@ static void notify_release(const struct hwt_lane *lane, bool has_release)
 }
 
 /*
- * Takes the edge that cancels a timeout with this word, and counts the end.  Returns true if it did.  Otherwise either
- * *word has changed, and the caller tries again, or there is no such edge and *rc is the answer.
+ * Takes the edge that cancels a timeout with this word, counts the end and returns true.  Returns false if *word has
+ * changed, and the caller tries again; or if there is no such edge, and *rc is the answer.
  */
 static bool cancel_edge(struct hwt_lane *lane, struct hwt_record *record, uint64_t *word, int *rc)
 {
@@ -142,7 +143,8 @@ static bool cancel_edge(struct hwt_lane *lane, struct hwt_record *record, uint64
 		return count_if(lane, record_edge(record, word, STATE_CANCELLED));
 	case STATE_ARMED:
 		/*
-		 * The worker is going to pop it from a submitted queue.  If it just has, REQUEUED is clear and we fail.
+		 * The worker is going to pop the record from a submitted queue.  If it has just done so, REQUEUED is
+		 * clear and the edge fails.
 		 */
 		if (word_has(*word, WORD_REQUEUED))
 			return count_if(lane, record_edge(record, word, STATE_CANCELLED));
@@ -150,8 +152,8 @@ static bool cancel_edge(struct hwt_lane *lane, struct hwt_record *record, uint64
 		return cancel_armed(lane, record, word);
 	case STATE_RUNNING:
 		/*
-		 * Races with record_end.  If that wins, the timeout is ARMED or QUEUED again, and the next try cancels
-		 * it.
+		 * Races with record_end.  If record_end wins, the timeout is ARMED or QUEUED again, and the next try
+		 * cancels it.
 		 */
 		if (word_has(*word, WORD_REARMED))
 			return count_if(lane, record_change(record, word, (*word & ~WORD_REARMED) | WORD_DROPPED));
@@ -184,15 +186,15 @@ static __attribute__((noinline)) int cancel_slowly(struct hwt_lane *lane, struct
 		if (word_generation(word) != generation)
 			return ENOENT;
 		/*
-		 * The mover or the task may end its move by a plain store, which would overwrite our edge: the cancel
-		 * would have answered 0, and the task would run.
+		 * The mover or the task may end its move by a plain store, which would overwrite the edge of this
+		 * cancel: the cancel would answer 0, and the task would run.
 		 */
 		if (word_has(word, WORD_RESCHEDULING)) {
 			word = record_await_mover(record, word);
 			continue;
 		}
 		tried = word;
-		has_release = has_finaliser(record, word); /* before the edge: then the record is others' */
+		has_release = has_finaliser(record, word); /* before the edge gives the record away */
 		if (cancel_edge(lane, record, &word, &rc))
 			break;
 		if (word == tried) /* no edge out of this word */
@@ -204,8 +206,8 @@ static __attribute__((noinline)) int cancel_slowly(struct hwt_lane *lane, struct
 }
 
 /*
- * The edge cancel_armed for the common case: the lock is free, and a node has come back.  Returns false, with nothing
- * done, if not, or if the exchange fails.  Lock, node and exchange come in this order as in cancel_armed.
+ * Takes the edge cancel_armed in the common case: the lock is free, and a node has come back.  Otherwise, or if the
+ * exchange fails, it changes nothing and returns false.  Lock, node and exchange come in this order as in cancel_armed.
  */
 static inline bool cancel_armed_at_once(struct hwt_lane *lane, struct hwt_record *record, uint64_t word)
 {
@@ -231,10 +233,10 @@ static inline bool cancel_armed_at_once(struct hwt_lane *lane, struct hwt_record
  * Cancels a timeout of this generation.  Returns 0, EBUSY or ENOENT.
  *
  * The common cases make no call and take few instructions.  The record's cache line is most often far away.  Until it
- * arrives, the processor executes ahead, as far as its window of some 200 instructions reaches.  That should include
- * the load of the next record.
+ * arrives, the processor executes ahead, as far as its window of some 200 instructions reaches.  The window should
+ * reach the caller's load of the next record.
  *
- * An equal word says that the handle is not stale and that no flag is set, so no mover is at work.
+ * If the word is equal, the handle is not stale and no flag is set, so no mover is at work.
  */
 int hwt_lane_cancel(struct hwt_lane *lane, struct hwt_record *record, uint64_t generation)
 {
@@ -248,7 +250,7 @@ int hwt_lane_cancel(struct hwt_lane *lane, struct hwt_record *record, uint64_t g
 		/* Lock, node or exchange failed.  The slow way begins afresh. */
 	} else if (word == word_make(generation, STATE_QUEUED)) {
 		if (record_change(record, &word, word_step(word, STATE_QUEUED, STATE_CANCELLED))) {
-			/* Pushed nothing, so there is nothing to notify of. */
+			/* This thread has pushed nothing, so there is nothing to tell the worker. */
 			count_cancelled(lane);
 			make_room(lane, record);
 			return 0;

@@ -3,8 +3,8 @@
 #include "lane/find.h"
 
 /*
- * Takes the slab of another lane, if that has records at hand.  Unless `any` of them will do, the other lane must have
- * accepted nothing since somebody last wanted its slab.
+ * Takes the slab of another lane, if that slab has free records.  Without `any` the other lane must have accepted
+ * nothing since a thief last came by.
  *
  * The thief holds the lock of its own lane, and two thieves may want each other's.  So it never waits: it tries some
  * dozen times, and goes on to the next lane.
@@ -15,7 +15,7 @@ static struct hwt_record *take_over(struct hwt_lane *lane, bool any)
 	uint32_t count = lanes_count(lanes);
 	struct hwt_record *record = NULL;
 
-	/* Begins with the next lane, so that not all thieves come to the same one. */
+	/* Each thief begins with the lane after its own, so that they spread out. */
 	for (uint32_t i = 1; i < count && record == NULL; i++) {
 		struct hwt_lane *other = lanes->made[(lane->turn + i) % count];
 		uint64_t accepted;
@@ -31,10 +31,12 @@ static struct hwt_record *take_over(struct hwt_lane *lane, bool any)
 	return record;
 }
 
-/* A timer that holds these bytes of records has a slab ahead, which is an eighth of its memory at most. */
+/*
+ * From this many bytes of records on the worker prepares a slab ahead, which is then at most an eighth of the memory.
+ */
 #define AHEAD_FROM (8 * SLAB_RECORDS * sizeof(struct hwt_record))
 
-/* Asks the worker for another slab if the lane has just begun one that never served.  Returns the record. */
+/* Asks the worker for another slab if the lane has just begun a slab that never served.  Returns `record`. */
 static struct hwt_record *ask_ahead(struct hwt_lane *lane, struct hwt_record *record)
 {
 	struct hwt_record_slabs *slabs = lane->pool.slabs;

@@ -6,13 +6,15 @@
 #include "lane/lane.h"
 
 /*
- * Returns a record of memory that the timer has, but for what others may need the moment after: what has come home to
- * the lane's slab, the rest of its span, a slab that nobody owns, the slab of a lane that rests.  NULL: there is none.
- * After pool_pop has found none, under the submit lock.
+ * Returns a free record of memory that the timer has: from the lane's slab, from a slab that nobody owns, or from that
+ * of a lane at rest.  Leaves alone what other lanes may need the moment after.  NULL: there is none.  To be called
+ * after pool_pop has found none, under the submit lock.
  */
 struct hwt_record *hwt_lane_find_at_hand(struct hwt_lane *lane);
 
-/* The same of new memory, and without that of whatever memory there is. */
+/*
+ * Returns a record of new memory.  If there is no new memory, it takes any free record of the timer, or returns NULL.
+ */
 struct hwt_record *hwt_lane_find_more(struct hwt_lane *lane);
 
 #endif

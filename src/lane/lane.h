@@ -24,8 +24,9 @@
  * Invariants
  *
  *   L1  pending = sum of accepted and rearmed - sum of cancelled - expired - given back.  A begin (accepted, rearmed)
- *       is counted before its timeout can end, an end afterwards.  A reader sums the ends before the begins, so the
- *       difference is never negative.  A timeout that is going to run again counts as pending, a periodic one always.
+ *       is counted before its timeout can end, an end after the timeout has ended.  A reader sums the ends before the
+ *       begins, so the difference is never negative.  A timeout that is going to run again counts as pending, a
+ *       periodic one always.
  *   L2  with a limit: pending <= limited <= max_pending, at any moment.
  *   L3  nothing is pushed on a submitted queue after hwt_lanes_close has returned.
  *   L4  a lane stays at its seat, and in its turn, until the timer is destroyed.
@@ -53,7 +54,10 @@
 
 #include <stdalign.h>
 
-/* This many operations in a lane wake a sleeping worker: their memory must not wait for the next timeout (G5). */
+/*
+ * When this many operations have gathered in a lane, they wake a sleeping worker: their memory must not wait for the
+ * next timeout (G5).
+ */
 #define HWT_GATHER 4096
 
 struct hwt_tasks;
@@ -61,41 +65,42 @@ struct hwt_lanes;
 
 struct hwt_lane {
 	/* Written by the worker. */
-	alignas(HWT_UNIT) _Atomic uint64_t unlinked; /* taken out of the cancelled queue, ever */
-	_Atomic uint64_t taken;                      /* taken out of the submitted queue, ever */
-	uint64_t accepted_at_look;                   /* accepted, when the worker last looked; look.c */
-	uint64_t cancelled_at_look;                  /* the same of cancelled_pushed */
+	alignas(HWT_UNIT) _Atomic uint64_t unlinked; /* records taken out of the cancelled queue, ever */
+	_Atomic uint64_t taken;                      /* records taken out of the submitted queue, ever */
+	uint64_t accepted_at_look;                   /* `accepted` at the worker's last look; look.c */
+	uint64_t cancelled_at_look;                  /* `cancelled_pushed` at the worker's last look */
 
 	/* Written by the worker, read by producers. */
-	alignas(HWT_UNIT) _Atomic uint64_t drained_told; /* taken and unlinked, as the last pass left them */
+	alignas(HWT_UNIT) _Atomic uint64_t drained_told; /* taken + unlinked, as the last pass left them */
 
 	/*
-	 * The first 64 bytes of the queue are the consumer's.  The rest, and what follows, is under the queue's lock.
+	 * The first 64 bytes of the queue are the consumer's.  The rest of it, and the fields below, are under the
+	 * queue's lock.
 	 */
 	alignas(HWT_LINE) struct hwt_queue submitted;
-	_Atomic uint64_t accepted;    /* ever; written under the lock, read by any thread */
+	_Atomic uint64_t accepted;    /* submissions, ever; written under the lock, read by any thread */
 	_Atomic uint64_t pushed_more; /* pushes ever that were no submission */
 	bool closed;                  /* L3 */
 	bool was_full;                /* the lane was full when it last found no free record */
 
 	/*
-	 * Of a timer that its caller drives: no timeout in the submitted queue had an earlier deadline when it was
-	 * pushed.  Written under the lock before the push, read by the driver after it has seen that, [push].
+	 * In a caller-driven timer: the earliest deadline that a timeout in the submitted queue had when it was pushed.
+	 * Written under the lock before the push, read by the driver after it has seen the push, [push].
 	 */
 	_Atomic int64_t earliest_ns;
 	struct hwt_pool pool;
-	uint64_t accepted_at_search; /* accepted when another lane last wanted this one's slab */
+	uint64_t accepted_at_search; /* `accepted` when another lane last wanted this lane's slab */
 	uint64_t refused_limit, refused_stopped, refused_memory;
 
 	/* Never changes. */
 	alignas(HWT_UNIT) struct hwt_lanes *lanes;
-	uint64_t id;   /* lanes->id: one load less in a cancel of another lane's */
+	uint64_t id;   /* a copy of lanes->id, which saves a load in a cancel by another lane */
 	uint32_t turn; /* lanes->made[turn] is this lane */
 
-	/* As submitted. */
+	/* Laid out as `submitted`. */
 	alignas(HWT_LINE) struct hwt_queue cancelled;
 	_Atomic uint64_t cancelled_pushed; /* cancels, ever; written under this queue's lock, read by any thread */
-	_Atomic uint64_t cancelled_count;  /* those that pushed nothing; without a lock */
+	_Atomic uint64_t cancelled_count;  /* cancels that pushed nothing; counted without a lock */
 	_Atomic uint64_t rearmed_count, rescheduled_count;
 };
 
@@ -106,10 +111,10 @@ typedef _Atomic(struct hwt_lane *) hwt_seat;
 
 struct hwt_lanes {
 	/* Read in every call, and hardly ever written. */
-	hwt_seat *seat;         /* indexed by the numbers of threads; NULL: no thread has come here yet */
+	hwt_seat *seat;         /* the lane at each seat; NULL: no thread has come there yet */
 	uint32_t last_seat;     /* a power of two - 1 */
-	_Atomic uint32_t count; /* of the lanes that exist; written under the mutex */
-	struct hwt_lane **made; /* these lanes, in the order in which they were made */
+	_Atomic uint32_t count; /* the number of lanes; written under the mutex */
+	struct hwt_lane **made; /* the lanes, in the order in which they were made */
 	hwt_timer *timer;
 	uint64_t id;               /* no other timer ever has the same */
 	int64_t max_pending;       /* 0: no limit */
@@ -119,8 +124,8 @@ struct hwt_lanes {
 	alignas(HWT_UNIT) _Atomic int64_t limited; /* pending timeouts; counted only if there is a limit */
 	alignas(HWT_UNIT) hwt_stack rearmed;       /* records to run again, from other threads to the worker */
 	/*
-	 * The earliest time that a mover has asked for since the last drain.  earliest_ns does not know it, as the
-	 * record may lie in another lane's queue.  INT64_MIN: drain now.  INT64_MAX: nobody asks; [hurry].
+	 * The earliest deadline that a mover has set since the last drain.  No earliest_ns knows it, as the record may
+	 * lie in another lane's queue.  INT64_MIN: drain now.  INT64_MAX: no mover has asked; [hurry].
 	 */
 	_Atomic int64_t hurry_ns;
 	struct hwt_idle idle;
@@ -146,25 +151,28 @@ static inline struct hwt_lane *lanes_at(const struct hwt_lanes *lanes, uint32_t 
 }
 
 /*
- * Returns how many records are in the submitted queue.  What was pushed before the call, and is still there, is counted
- * for the worker; other threads get an answer that is a moment old.
+ * Returns the number of records in the submitted queue.  To the worker it counts every record pushed before the call
+ * that is still there; other threads get a number that may be slightly old.
  */
 static inline uint64_t lane_waiting(const struct hwt_lane *lane)
 {
-	/* Relaxed: a later push may count or not.  A thread that pops a record sees it counted, [push]. */
+	/*
+	 * Relaxed: a push during the call may count or not.  A thread that pops a record sees that it has been counted,
+	 * [push].
+	 */
 	return atomic_load_explicit(&lane->accepted, memory_order_relaxed) +
 	       atomic_load_explicit(&lane->pushed_more, memory_order_relaxed) -
 	       atomic_load_explicit(&lane->taken, memory_order_relaxed);
 }
 
-/* Returns how many cancels wait in the lane for the worker.  Relaxed: the thread that asks may see older numbers. */
+/* Returns how many cancels wait in the lane for the worker.  Relaxed: other threads may see slightly old numbers. */
 static inline uint64_t lane_waiting_cancels(const struct hwt_lane *lane)
 {
 	return atomic_load_explicit(&lane->cancelled_pushed, memory_order_relaxed) -
 	       atomic_load_explicit(&lane->unlinked, memory_order_relaxed);
 }
 
-/* Returns true if much has gathered in the queues since the worker last drained them. */
+/* Returns true if at least HWT_GATHER operations wait in the queues, as far as the last pass has told. */
 static inline bool lane_is_long(const struct hwt_lane *lane)
 {
 	/*
@@ -193,10 +201,11 @@ static inline void lanes_release_limit(struct hwt_lanes *lanes)
 }
 
 /*
- * Returns the record's lane.  For a stale handle it may be the lane of another life: all belong to the same timer.
- * NULL: the handle is stale, and the memory was given back.  The caller of a handle loads it before the word.  If the
- * word then shows the handle's generation, and no end, the record has not been given back since it was taken, and the
- * lane is there.  An end may be seen without a lane, as a record may lie on two pages.
+ * Returns the record's lane.  For a stale handle the lane may be that of another life; all lanes of the record belong
+ * to the same timer.  NULL: the handle is stale, and the memory was given back.  A call with a handle loads the lane
+ * before the word.  If the word then shows the handle's generation, and no end, the record's memory has not been given
+ * back since the record was taken, so the lane is not NULL.  With an end the lane may be NULL, as a record may lie on
+ * two pages.
  */
 static inline struct hwt_lane *record_lane(struct hwt_record *record)
 {
@@ -209,7 +218,7 @@ static inline struct hwt_lanes *lanes_of_slab(const struct hwt_record_slab *slab
 	return (struct hwt_lanes *)(void *)((char *)slab->slabs - offsetof(struct hwt_lanes, slabs));
 }
 
-/* Tells producers how much has been taken from the lane.  The worker, once a pass. */
+/* Tells producers how many operations the worker has taken from the lane.  The worker, once a pass. */
 static inline void lane_tell_drained(struct hwt_lane *lane)
 {
 	/* Relaxed: a producer that sees an older count wakes the worker a little too early. */
@@ -223,9 +232,9 @@ static inline void lane_tell_drained(struct hwt_lane *lane)
 #define HURRY_AT_ONCE INT64_MIN
 
 /*
- * Tells the driver that a queue has something for this time, besides new timeouts.  To be called after the push.  An
- * exchange even if the value stays: the driver reads the later thread's write, and must also see what the earlier
- * thread has pushed.
+ * Tells the driver that a queue holds a record for this time that is no new timeout.  To be called after the push.  It
+ * exchanges the word even if the value stays: the driver reads the write of the last thread, and must also see the
+ * pushes of the threads before.
  */
 static inline void lanes_hurry(struct hwt_lanes *lanes, int64_t time_ns)
 {
@@ -243,7 +252,7 @@ static inline void lanes_hurry(struct hwt_lanes *lanes, int64_t time_ns)
 int hwt_lanes_init(struct hwt_lanes *lanes, hwt_timer *timer, uint32_t seats, const hwt_config *config);
 void hwt_lanes_destroy(struct hwt_lanes *lanes);
 
-/* Returns the lane at a seat, and makes it if there is none.  NULL without memory. */
+/* Returns the lane at a seat, which it makes if there is none.  NULL: there is no memory. */
 struct hwt_lane *hwt_lanes_make(struct hwt_lanes *lanes, uint32_t number);
 
 /* Refuses submissions from now on.  Waits for those in progress. */
@@ -255,7 +264,7 @@ int hwt_lanes_refuse(struct hwt_lanes *lanes);
 /* Slow half of lanes_home: gives the thread its number, makes its lane. */
 struct hwt_lane *hwt_lanes_make_home(struct hwt_lanes *lanes);
 
-/* Returns the home lane of the calling thread.  NULL: there is none yet, and no memory for it. */
+/* Returns the home lane of the calling thread.  NULL: the lane does not exist yet, and there is no memory for it. */
 static inline struct hwt_lane *lanes_home(struct hwt_lanes *lanes)
 {
 	uint32_t number = hwt_own_number;
@@ -279,12 +288,13 @@ extern HWT_OWN struct hwt_home hwt_home;
 struct hwt_lane *hwt_lanes_find_home(const struct hwt_lane *of);
 
 /*
- * Returns the home lane in the timer of a record, whose lane is `of`; another lane if there is no memory for it.  The
- * thread remembers its last answer.  So the processor need not wait for the record's cache line to know the lane: it
- * predicts the comparison and goes on, perhaps as far as the next cancel.
+ * Returns the calling thread's home lane in the timer of a record whose lane is `of`; or another lane if there is no
+ * memory for the home lane.  The thread remembers its last answer.  So the processor need not wait for the record's
+ * cache line to know the lane: it predicts the comparison and goes on, perhaps as far as the next cancel.
  *
- * Most often the record is of the home lane itself.  If that was the home in a timer that has been destroyed, and its
- * memory serves this one, it is a lane of this one all the same.  NULL for NULL: see record_lane.
+ * Most often the record is of the home lane itself.  The remembered lane may have been of a timer that has been
+ * destroyed.  If its memory now serves a lane of this timer, that lane will do.  Returns NULL for NULL: see
+ * record_lane.
  */
 static inline struct hwt_lane *lanes_home_guessed(const struct hwt_lane *of)
 {
@@ -295,44 +305,48 @@ static inline struct hwt_lane *lanes_home_guessed(const struct hwt_lane *of)
 	return likely(of != NULL && of->id == hwt_home.id) ? home : hwt_lanes_find_home(of);
 }
 
-/* Sums over the lanes.  The caller keeps the order of [count]. */
+/* Return sums over all lanes.  The caller keeps the order of [count]. */
 uint64_t hwt_lanes_accepted(const struct hwt_lanes *lanes);
 uint64_t hwt_lanes_cancelled(const struct hwt_lanes *lanes);
 uint64_t hwt_lanes_rearmed(const struct hwt_lanes *lanes);
 uint64_t hwt_lanes_rescheduled(const struct hwt_lanes *lanes);
 
-/* Adds what all lanes and the slabs hold and have refused.  The numbers of a lane are of one moment. */
+/*
+ * Adds to *stats what all lanes and slabs hold, and what the lanes have refused.  The numbers of one lane are of one
+ * moment.
+ */
 void hwt_lanes_tally(const struct hwt_lanes *lanes, hwt_stats *stats);
 
 /*
- * Returns true if there is nothing for the worker in any lane, and nothing hurries.  A pass may drain the queues before
- * the producer's lanes_hurry: then only another pass clears hurry_ns, and hwt_timer_next answers "now" until then.
+ * Returns true if all lanes are empty, and no mover hurries the driver.  A pass may drain the queues before the
+ * producer's lanes_hurry: then only another pass clears hurry_ns, and hwt_timer_next answers "now" until then.
  */
 bool hwt_lanes_are_empty(struct hwt_lanes *lanes);
 
 /*
- * Of a timer that its caller drives: returns true if what is in the lanes can wait for the end of the tick.  Nothing is
- * due by due_ns, no finaliser is to be called, no lane is long, and with `cancels` false nothing was cancelled in the
- * wheel.
+ * In a caller-driven timer: returns true if all operations in the lanes can wait for the end of the tick: no timeout is
+ * due by due_ns, no finaliser is to be called and no lane is long.  If `cancels` is false, no timeout in the wheel has
+ * been cancelled, either.
  */
 bool hwt_lanes_can_wait(struct hwt_lanes *lanes, int64_t due_ns, bool cancels);
 
-/* Takes note of all that hurries, before the queues are drained. */
+/* Resets hurry_ns, before the queues are drained. */
 void hwt_lanes_take_hurry(struct hwt_lanes *lanes);
 
 /*
- * Returns the earliest deadline of what has come since the last drain, perhaps of one that was cancelled.  INT64_MIN:
- * drain at once, as a finaliser is to be called or much has gathered; INT64_MAX: nothing has come.  Clears nothing.
+ * Returns the earliest deadline that has come into the lanes since the last drain; its timeout may have been cancelled.
+ * INT64_MIN: drain at once, as a finaliser is to be called or a lane is long.  INT64_MAX: nothing has come.  Clears
+ * nothing.
  */
 int64_t hwt_lanes_earliest(struct hwt_lanes *lanes);
 
-/* Cancels (cancel.c).  Returns 0, EBUSY or ENOENT.  The lane may be NULL if the handle is stale. */
+/* Cancels a timeout (cancel.c).  Returns 0, EBUSY or ENOENT.  The lane may be NULL if the handle is stale. */
 int hwt_lane_cancel(struct hwt_lane *lane, struct hwt_record *record, uint64_t generation);
 
-/* Sets another deadline (reschedule.c).  Returns 0, EBUSY, ENOENT, or ENOMEM for an earlier one. */
+/* Sets another deadline (reschedule.c).  Returns 0, EBUSY or ENOENT; for an earlier deadline also ENOMEM. */
 int hwt_lane_reschedule(struct hwt_lane *lane, struct hwt_record *record, uint64_t generation, int64_t deadline_ns);
 
-/* The same from the timeout's own task, which is running: it will run again.  Returns 0, ENOENT or ENOBUFS. */
+/* Makes the task that is running run again at a deadline.  Called by that task.  Returns 0, ENOENT or ENOBUFS. */
 int hwt_lane_rearm(struct hwt_lane *lane, struct hwt_record *record, int64_t deadline_ns);
 
 #endif

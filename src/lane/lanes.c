@@ -9,7 +9,7 @@ static _Atomic uint64_t last_id;
 
 HWT_OWN struct hwt_home hwt_home;
 
-/* Allocates two tables of pointers, by seat and by turn.  The lanes come later. */
+/* Allocates the two tables of lanes, by seat and by turn, without a lane. */
 static int init_seats(struct hwt_lanes *lanes, uint32_t seats)
 {
 	lanes->last_seat = seats - 1;
@@ -74,7 +74,7 @@ void hwt_lanes_destroy(struct hwt_lanes *lanes)
 	hwt_idle_destroy(&lanes->idle);
 }
 
-/* Returns a complete lane, which no other thread can see yet.  NULL without memory. */
+/* Makes a lane, which no other thread can see yet.  Returns NULL if there is no memory. */
 static struct hwt_lane *new_lane(struct hwt_lanes *lanes)
 {
 	struct hwt_lane *lane = hwt_mem_zeroed(HWT_UNIT, sizeof(*lane));
@@ -85,7 +85,7 @@ static struct hwt_lane *new_lane(struct hwt_lanes *lanes)
 	lane->id = lanes->id;
 	lane->pool = (struct hwt_pool){ .slabs = &lanes->slabs, .owner = lane };
 	lane->closed = lanes->closed;
-	atomic_init(&lane->earliest_ns, INT64_MAX); /* all else is 0 */
+	atomic_init(&lane->earliest_ns, INT64_MAX); /* all other fields are 0 */
 	if (hwt_queue_init(&lane->submitted) == 0 && hwt_queue_init(&lane->cancelled) == 0)
 		return lane;
 	destroy_lane(lane);
@@ -97,15 +97,14 @@ struct hwt_lane *hwt_lanes_make(struct hwt_lanes *lanes, uint32_t number)
 	struct hwt_lane *lane;
 
 	pthread_mutex_lock(&lanes->making);
-	lane = lanes_at(lanes, number); /* another thread may have made it before we got the mutex */
+	lane = lanes_at(lanes, number); /* another thread may have made the lane before this one got the mutex */
 	if (lane == NULL && (lane = new_lane(lanes)) != NULL) {
 		lane->turn = lanes_count(lanes);
 		lanes->made[lane->turn] = lane;
 		atomic_store_explicit(&lanes->count, lane->turn + 1, memory_order_release); /* [made] */
 		/*
-		 * The seat after the count.  A producer that finds the lane at its seat pushes at once, and the
-		 * worker visits as many lanes as the count says.  In the other order the worker could miss the push
-		 * and sleep.
+		 * The seat is stored after the count.  A producer that finds the lane at its seat pushes at once, and
+		 * the worker visits only counted lanes.  In the other order the worker could miss the push and sleep.
 		 */
 		atomic_store_explicit(lanes->seat + number, lane, memory_order_release); /* [made] */
 	}
@@ -119,7 +118,10 @@ struct hwt_lane *hwt_lanes_make_home(struct hwt_lanes *lanes)
 	uint32_t number;
 	struct hwt_lane *lane;
 
-	/* Relaxed: numbers only have to differ.  After 2^32 threads one gets 0, and another number at its next call. */
+	/*
+	 * Relaxed: numbers only have to differ.  A thread that gets 0, after 2^32 threads, gets another number at its
+	 * next call.
+	 */
 	if (hwt_own_number == 0)
 		hwt_own_number = atomic_fetch_add_explicit(&last, 1, memory_order_relaxed) + 1;
 	number = hwt_own_number & lanes->last_seat;
@@ -135,12 +137,12 @@ struct hwt_lane *hwt_lanes_find_home(const struct hwt_lane *of)
 		return NULL;
 	lane = lanes_home(of->lanes);
 	if (lane == NULL)
-		return of->lanes->made[0]; /* there is one: that of the record */
+		return of->lanes->made[0]; /* it exists: the record's lane does */
 	hwt_home = (struct hwt_home){ of->id, lane };
 	return lane;
 }
 
-/* Waits for the submission in progress.  The next one sees `closed`: L3. */
+/* Waits for the submission in progress.  The next submission sees `closed`: L3. */
 static void close_lane(struct hwt_lane *lane)
 {
 	queue_lock(&lane->submitted);
@@ -150,7 +152,7 @@ static void close_lane(struct hwt_lane *lane)
 
 void hwt_lanes_close(struct hwt_lanes *lanes)
 {
-	/* Lanes made from here on are closed from the beginning.  Those made before are in the count: [made]. */
+	/* Lanes made from here on are closed from the beginning.  Lanes made before are in the count: [made]. */
 	pthread_mutex_lock(&lanes->making);
 	lanes->closed = true;
 	pthread_mutex_unlock(&lanes->making);
@@ -164,7 +166,7 @@ int hwt_lanes_refuse(struct hwt_lanes *lanes)
 	return ENOMEM;
 }
 
-/* Returns the sum of the numbers that lie at this offset of each lane.  Acquire: [count]. */
+/* Returns the sum of the counters at this offset of each lane.  Acquire: [count]. */
 static uint64_t sum_of(const struct hwt_lanes *lanes, size_t offset)
 {
 	uint64_t sum = 0;
@@ -250,7 +252,7 @@ bool hwt_lanes_can_wait(struct hwt_lanes *lanes, int64_t due_ns, bool cancels)
 
 void hwt_lanes_take_hurry(struct hwt_lanes *lanes)
 {
-	/* Relaxed: a guess.  The exchange acquires, and what is set after it hurries the next advance. */
+	/* Relaxed: a guess.  The exchange acquires, and a hurry after it is for the next advance. */
 	if (atomic_load_explicit(&lanes->hurry_ns, memory_order_relaxed) != INT64_MAX)
 		(void)atomic_exchange_explicit(&lanes->hurry_ns, INT64_MAX, memory_order_acquire); /* [hurry] */
 }

@@ -1,24 +1,25 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A look: the worker gives memory that nobody needs back to the system, slice by slice; lane.h.
+ * A look: the worker gives unused memory back to the system, slice by slice; lane.h.
  *
- *     lanes    One that has accepted nothing since the last look lets its slab go.  An empty queue begins again with
- *              one slab of nodes, if it has had little to do.
- *     slabs    One that has been empty for a while gives its memory back (record_slab.h).
+ *     lanes    A lane that has accepted nothing since the last look lets its slab go.  An empty queue with little
+ *              traffic begins again with one slab of nodes.
+ *     slabs    A slab that has been empty for a while gives its memory back (record_slab.h).
  *
- * The worker never waits for a lane's lock, and holds it for some instructions.  A lane whose lock it does not get is
- * in use, and keeps what it has.  A producer that comes meanwhile finds all slabs but the one that the worker looks at.
+ * The worker never waits for a lane's lock, and holds it for some instructions.  A lane whose lock the worker does not
+ * get is in use, and keeps its memory.  A producer that comes meanwhile finds all slabs but the one that the worker is
+ * looking at.
  */
 #include "lane/look.h"
 #include "lane/lane.h"
 
-/* How many heads of slabs the worker looks at in a slice: at each it may miss the cache. */
+/* Heads of slabs that the worker looks at in a slice: each may cost a cache miss. */
 #define SLABS_SLICE 64
 
-/* How many slabs of nodes, at most 64 KiB each, it frees in a slice. */
+/* Slabs of nodes, at most 64 KiB each, that the worker frees in a slice. */
 #define NODES_SLICE 4
 
-/* How many lanes it looks at in a slice that frees no nodes.  Between two slices it looks into the queues of all. */
+/* Lanes that the worker looks at in a slice that frees no nodes. */
 #define LANES_SLICE 16
 
 enum phase { PHASE_NONE, PHASE_LANES, PHASE_NODES, PHASE_SLABS };
@@ -36,7 +37,7 @@ void hwt_look_begin(struct hwt_look *look, struct hwt_lanes *lanes, int64_t now_
 	atomic_fetch_add_explicit(&lanes->slabs.looks, 1, memory_order_relaxed);
 }
 
-/* Lets an empty queue begin again with one slab.  Under its lock.  Returns whether it did. */
+/* Lets a queue begin again with one slab, if it is empty.  Under its lock.  Returns true if it does. */
 static bool restart(struct hwt_look *look, struct hwt_queue *queue, struct hwt_slab *first)
 {
 	size_t bytes = queue->retired == NULL && queue_is_empty(queue) ? hwt_queue_restart(queue, first) : 0;
@@ -45,7 +46,7 @@ static bool restart(struct hwt_look *look, struct hwt_queue *queue, struct hwt_s
 	return bytes > 0;
 }
 
-/* Returns true if the queue has four times as many nodes as its pushes could have needed. */
+/* Returns true if the queue has at least four times as many nodes as its pushes could have needed. */
 static bool has_too_many(const struct hwt_queue *queue, uint64_t pushes)
 {
 	size_t bytes = slabs_bytes(&queue->slabs);
@@ -71,10 +72,10 @@ static void look_at_queue(struct hwt_look *look, struct hwt_queue *queue, uint64
 		hwt_slabs_free(first);
 }
 
-/* Looks at a lane.  Returns false if it is in use. */
+/* Looks at a lane.  Returns false if the lane is in use. */
 static bool look_at_lane(struct hwt_look *look, struct hwt_lane *lane)
 {
-	/* Relaxed, both: a number may be slightly old, and then the next look has it. */
+	/* Relaxed, both: the next look sees what this one misses. */
 	uint64_t accepted = atomic_load_explicit(&lane->accepted, memory_order_relaxed);
 	uint64_t cancelled = atomic_load_explicit(&lane->cancelled_pushed, memory_order_relaxed);
 	uint64_t begun = accepted - lane->accepted_at_look, ended = cancelled - lane->cancelled_at_look;
@@ -94,10 +95,11 @@ static bool look_at_lane(struct hwt_look *look, struct hwt_lane *lane)
 }
 
 /*
- * Frees slabs of nodes that a restart has left, which are the worker's.  Returns true if there may be more.
+ * Frees some of the slabs of nodes that a restart has retired, which are the worker's.  Returns true if there may be
+ * more.
  *
- * What restarts have taken comes off what is freed, never off the sum: a caller of hwt_timer_trim that does not wait
- * for the end subtracts two sums.
+ * The bytes that restarts have taken are subtracted from the bytes freed, never from `given`: a caller of
+ * hwt_timer_trim that does not wait for the end subtracts two values of `given`.
  */
 static bool free_nodes(struct hwt_look *look, struct hwt_lane *lane)
 {
@@ -111,7 +113,7 @@ static bool free_nodes(struct hwt_look *look, struct hwt_lane *lane)
 	return n > 0;
 }
 
-/* Looks at lanes, until one of them has nodes to be freed. */
+/* Looks at some lanes, until one of them has nodes to be freed. */
 static void next_lanes(struct hwt_look *look)
 {
 	struct hwt_lanes *lanes = look->lanes;
@@ -132,7 +134,7 @@ static void next_lanes(struct hwt_look *look)
 	}
 }
 
-/* Looks at slabs, until one of them has given its memory back. */
+/* Looks at some slabs, until one of them has given its memory back. */
 static void next_slabs(struct hwt_look *look)
 {
 	size_t before = look->given;

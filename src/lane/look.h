@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* A look for memory that nobody needs; look.c argues. */
+/* A look for unused memory; look.c argues. */
 #ifndef HWT_LOOK_H
 #define HWT_LOOK_H
 
@@ -11,16 +11,16 @@ struct hwt_look {
 	unsigned phase;               /* 0: there is none */
 	uint32_t lane;                /* the lane whose turn it is */
 	struct hwt_record_slab *slab; /* the slab whose turn it is */
-	bool all;                     /* for hwt_timer_trim: at once, and what lanes in use have as well */
+	bool all;                     /* for hwt_timer_trim: at once, also memory of lanes in use */
 	bool again;                   /* another look is to come */
 	int64_t now_ns, hold_ns;      /* a slab goes if it has been empty for hold_ns */
 	size_t given;                 /* bytes that have gone back to the system, ever, the wheel's too */
-	size_t owed;                  /* bytes that restarted queues have taken, to be taken off that */
+	size_t owed;                  /* bytes that restarted queues have taken, to be subtracted from `given` */
 };
 
 /*
- * Looks which memory of the lanes nobody needs, and gives it back to the system, slice by slice.  `all`: also what was
- * in use until now.  step returns true while there is more to do.  The worker alone.
+ * Give unused memory of the lanes back to the system, slice by slice; with `all` also memory that was in use until now.
+ * hwt_look_step returns true while there is more to do.  Only the worker calls them.
  */
 void hwt_look_begin(struct hwt_look *look, struct hwt_lanes *lanes, int64_t now_ns, int64_t hold_ns, bool all);
 bool hwt_look_step(struct hwt_look *look);

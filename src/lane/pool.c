@@ -2,10 +2,10 @@
 /* Where a lane finds records when its free list is empty; pool.h. */
 #include "lane/pool.h"
 
-/* So many records at home are worth a change of the slab, which touches three cache lines. */
+/* From this many records at home on a change of the slab pays off: it touches three cache lines. */
 #define MANY 64
 
-/* Takes over what the slab says, which the lane owns from now on. */
+/* Takes over the free records of a slab, which the lane owns from now on. */
 static void adopt(struct hwt_pool *pool, struct hwt_record_slab *slab)
 {
 	pool->slab = slab;
@@ -13,7 +13,10 @@ static void adopt(struct hwt_pool *pool, struct hwt_record_slab *slab)
 	pool->out = slab->out;
 	pool->carve = record_slab_begin(slab) + slab->carve;
 	pool->carve_end = record_slab_begin(slab) + record_slab_span(slab);
-	/* No handle has this generation, and those to come have a higher one: a stale handle matches none of them. */
+	/*
+	 * No handle has this generation, and handles to come have higher ones: no stale handle matches a record of this
+	 * slab.
+	 */
 	pool->carve_word = word_make(slab->base, STATE_FREE);
 	slab->is_used = true;
 }
@@ -51,13 +54,13 @@ static struct hwt_record *first_of(struct hwt_pool *pool)
 	return record != NULL ? record : hwt_pool_refill(pool);
 }
 
-/* Returns true if enough records for the offer have come home to the slab.  Relaxed: a guess, as the next. */
+/* Returns true if enough records for the offer have come home to the slab.  Relaxed: a guess; the claim decides. */
 static bool has_come_home(const struct hwt_record_slab *slab, enum hwt_offer offer)
 {
 	return home_count(atomic_load_explicit(&slab->home, memory_order_relaxed)) >= (offer == OFFER_ANY ? 1 : MANY);
 }
 
-/* Returns true if nobody owns the slab, and it offers so much.  Relaxed: a guess; the claim decides. */
+/* Returns true if nobody owns the slab, and it has what `offer` names.  Relaxed: a guess; the claim decides. */
 static bool offers(const struct hwt_record_slab *slab, enum hwt_offer offer)
 {
 	unsigned rest = atomic_load_explicit(&slab->rest, memory_order_relaxed);
@@ -67,13 +70,16 @@ static bool offers(const struct hwt_record_slab *slab, enum hwt_offer offer)
 	return rest == REST_SOME || (rest == REST_ROOM && offer == OFFER_ROOM) || has_come_home(slab, offer);
 }
 
-/* Returns the next slab, after the last one the newest. */
+/* Returns the slab behind this one; behind the last one, or NULL, the newest. */
 static struct hwt_record_slab *next_slab(struct hwt_pool *pool, struct hwt_record_slab *slab)
 {
 	return slab != NULL && slab->next != NULL ? slab->next : record_slabs_newest(pool->slabs);
 }
 
-/* Returns where to search next: as long as the worker has not looked, behind the cursor. */
+/*
+ * Returns the slab at which a search begins: the newest after a look of the worker, otherwise the slab behind the
+ * cursor.
+ */
 static struct hwt_record_slab *first_to_search(struct hwt_pool *pool)
 {
 	/* Relaxed: a hint. */
@@ -85,7 +91,7 @@ static struct hwt_record_slab *first_to_search(struct hwt_pool *pool)
 	return next_slab(pool, pool->cursor);
 }
 
-/* Changes to another slab, which offers so much.  Returns false if there is none. */
+/* Changes to another slab that has what `offer` names.  Returns false if there is none. */
 static bool change(struct hwt_pool *pool, enum hwt_offer offer)
 {
 	struct hwt_record_slab *first = first_to_search(pool), *slab = first;
@@ -114,7 +120,10 @@ struct hwt_record *hwt_pool_search(struct hwt_pool *pool, enum hwt_offer offer)
 	return record;
 }
 
-/* Takes the next span of the slab, or all of it. */
+/*
+ * Extends the span of the pool's slab, with `all` to the end of the slab, and carves a record.  Returns NULL if there
+ * is no room.
+ */
 static struct hwt_record *extend(struct hwt_pool *pool, bool all)
 {
 	struct hwt_record_slab *slab = pool->slab;
@@ -155,7 +164,7 @@ void hwt_pool_prepare(struct hwt_record_slabs *slabs)
 	record = extend(&pool, true);
 	if (record != NULL) {
 		hwt_mem_populate(record_slab_begin(pool.slab), SLAB_BYTES);
-		hwt_pool_unused(&pool, record); /* has served: a look gives the slab back if no lane comes */
+		hwt_pool_unused(&pool, record); /* it has served: a look gives the slab back if no lane comes */
 	}
 	hwt_pool_leave(&pool);
 }
@@ -178,7 +187,7 @@ struct hwt_record *hwt_pool_take_over(struct hwt_pool *pool, struct hwt_pool *fr
 
 void hwt_pool_unused(struct hwt_pool *pool, struct hwt_record *record)
 {
-	if (record_slab_of(record) != pool->slab) { /* the lane has gone to another slab since */
+	if (record_slab_of(record) != pool->slab) { /* the lane has changed to another slab since */
 		record_slab_return_one(record);
 		return;
 	}

@@ -16,10 +16,10 @@
 #include <errno.h>
 #include <string.h>
 
-/* How often to try a held lock before giving way: the holder may be waiting for this processor. */
+/* Tries for a held lock before the thread gives way: the holder may be waiting for this processor. */
 #define LOCK_TRIES 64
 
-/* Slabs of 1 KiB to 64 KiB of nodes. */
+/* Slabs of nodes have 1 KiB to 64 KiB. */
 #define FIRST_SLAB (sizeof(struct hwt_slab) + 64 * sizeof(hwt_node))
 
 const struct hwt_slab_kind hwt_node_slab = {
@@ -95,8 +95,8 @@ void hwt_queue_lock_contended(struct hwt_queue *queue)
 }
 
 /*
- * The lock is in the fields of ck_fifo_spsc, and the caller holds it: ck_fifo_spsc_init would free it.
- * The others are stored one by one, head as the consumer does, which other threads may read.
+ * The lock is a field of ck_fifo_spsc, and the caller holds it: ck_fifo_spsc_init would release it.  So the other
+ * fields are stored one by one; head as the consumer stores it, as other threads may read it.
  */
 size_t hwt_queue_restart(struct hwt_queue *queue, struct hwt_slab *first)
 {

@@ -4,10 +4,10 @@
  *
  * Structure
  *
- *   Concurrency Kit's ck_fifo_spsc, an unbounded list of nodes of 16 bytes, with the lock for producers that it brings
- *   along.  The list always has one node more than values, the stub.  A dequeued node becomes the stub and comes back
- *   to the producers (ck_fifo_spsc_recycle) with the next dequeue.  So nodes cannot be part of the values; they come
- *   from slabs of their own.
+ *   Concurrency Kit's ck_fifo_spsc, an unbounded list of nodes of 16 bytes, and its lock for producers.  The list
+ *   always has one node more than it has values, the stub.  A dequeued node becomes the stub and comes back to the
+ *   producers (ck_fifo_spsc_recycle) with the next dequeue.  So nodes cannot be part of the values; they come from
+ *   slabs of their own.
  *
  *   Nodes never leave their queue.  When it is empty, all of its slabs but one may go (look.c).
  *
@@ -53,10 +53,9 @@
 #endif
 
 /*
- * Concurrency Kit brings the list and the lock, C11 the accesses.  So the order is the same on every processor,
- * whichever version of ck_pr.h and whichever machine's ck_md.h is installed.  ThreadSanitizer, and the checker of weak
- * memory, see what ships.  The builtins keep out inline assembly, which nothing here needs.  ck_pr_store_ptr_unsafe
- * stores to a variable of the caller.
+ * Concurrency Kit brings the list and the lock, C11 the accesses.  So the memory order is the same on every processor,
+ * with every version of ck_pr.h and ck_md.h; and ThreadSanitizer and the checker of weak memory see the code that
+ * ships.  CK_USE_CC_BUILTINS keeps out inline assembly.  ck_pr_store_ptr_unsafe stores to a variable of the caller.
  */
 #define CK_USE_CC_BUILTINS 1
 #include <ck_pr.h>
@@ -82,7 +81,7 @@ typedef ck_fifo_spsc_entry_t hwt_node;
 
 extern const struct hwt_slab_kind hwt_node_slab;
 
-/* How many nodes ahead a producer fetches those that the consumer has written: some cache lines. */
+/* How many nodes ahead a producer prefetches a node that the consumer has written: some cache lines. */
 #define NODES_AHEAD 12
 
 /*
@@ -93,10 +92,10 @@ struct hwt_queue {
 	ck_fifo_spsc_t fifo;
 
 	/* Under the lock. */
-	hwt_node *spare;        /* nodes that were given back unused */
-	struct hwt_slabs slabs; /* nodes that were never used */
+	hwt_node *spare;        /* nodes that producers gave back unused */
+	struct hwt_slabs slabs; /* from which new nodes are carved */
 
-	struct hwt_slab *retired; /* the consumer's: slabs that a restart has left */
+	struct hwt_slab *retired; /* the consumer's: slabs that a restart has taken out */
 };
 
 static_assert(offsetof(ck_fifo_spsc_t, m_tail) >= HWT_LINE, "producers' words share a line with the consumer's");
@@ -104,7 +103,7 @@ static_assert(offsetof(ck_fifo_spsc_t, m_tail) >= HWT_LINE, "producers' words sh
 /* Allocates the stub.  Returns 0 or ENOMEM. */
 int hwt_queue_init(struct hwt_queue *queue);
 
-/* Frees the nodes, also if init failed or was never called (zero bytes). */
+/* Frees the nodes, also if hwt_queue_init failed or was never called (bytes of zero). */
 void hwt_queue_destroy(struct hwt_queue *queue);
 
 /* Slow half of queue_node. */
@@ -114,14 +113,15 @@ hwt_node *hwt_queue_new_node(struct hwt_queue *queue);
 void hwt_queue_lock_contended(struct hwt_queue *queue);
 
 /*
- * Begins again with this slab of the first size, and retires the others, if there are more than one.  Returns its
- * bytes; 0: it is still the caller's.  For the consumer, under the lock, while the queue is empty.
+ * Makes the queue begin again with the slab `first`, and retires its other slabs, if it has more than one.  Returns the
+ * bytes of `first`, or 0: then `first` is still the caller's.  For the consumer, under the lock, while the queue is
+ * empty.
  */
 size_t hwt_queue_restart(struct hwt_queue *queue, struct hwt_slab *first);
 
 /*
- * Tries to get the lock for about as long as a holder needs to push, and returns false if it did not.  For a thread
- * that holds another lock: the holder of this one may wait for that, and waiting without end would be a deadlock.
+ * Tries for the lock about as long as a holder needs for a push, and returns false if it does not get it.  For a thread
+ * that holds another lock, for which the holder of this lock may wait: to wait without end would be a deadlock.
  */
 bool hwt_queue_lock_soon(struct hwt_queue *queue);
 
@@ -142,7 +142,7 @@ static inline void queue_unlock(struct hwt_queue *queue)
 	ck_fifo_spsc_enqueue_unlock(&queue->fifo); /* [lock] */
 }
 
-/* Returns a node that has come back, NULL if there is none.  Under the lock. */
+/* Returns a node that the consumer has given back, or NULL if there is none.  Under the lock. */
 static inline hwt_node *queue_recycled(struct hwt_queue *queue)
 {
 	hwt_node *node = ck_fifo_spsc_recycle(&queue->fifo); /* [recycle] */
@@ -150,13 +150,14 @@ static inline hwt_node *queue_recycled(struct hwt_queue *queue)
 	if (unlikely(node == NULL))
 		return NULL;
 	/*
-	 * Nodes mostly come back in the order of memory.  Beyond the end of a slab the fetch is useless and harmless.
+	 * Nodes mostly come back in the order of their addresses.  Beyond the end of a slab the prefetch is useless and
+	 * harmless.
 	 */
 	prefetch_for_write(node + NODES_AHEAD);
 	return node;
 }
 
-/* Returns a node for one push.  NULL without memory.  Under the lock. */
+/* Returns a node for one push, or NULL if there is no memory.  Under the lock. */
 static inline hwt_node *queue_node(struct hwt_queue *queue)
 {
 	hwt_node *node = queue_recycled(queue);
@@ -171,20 +172,23 @@ static inline void queue_node_unused(struct hwt_queue *queue, hwt_node *node)
 	queue->spare = node;
 }
 
-/* Pushes a value.  Under the lock.  From the store of tail->next on the consumer may pop it and use it. */
+/* Pushes a value.  Under the lock.  From the store of tail->next on the consumer may pop and use the value. */
 static inline void queue_push(struct hwt_queue *queue, hwt_node *node, void *value)
 {
 	HWT_POINT("queue push");
 	ck_fifo_spsc_enqueue(&queue->fifo, node, value); /* [push] */
 }
 
-/* Under the lock, of a queue that another thread may be popping from, the answer is one of this moment. */
+/*
+ * Returns true if the queue has no value.  To a thread that is not the consumer the answer may be old by the time it is
+ * used.
+ */
 static inline bool queue_is_empty(struct hwt_queue *queue)
 {
 	return ck_fifo_spsc_isempty(&queue->fifo); /* [push] */
 }
 
-/* Takes out and returns the oldest value, NULL if there is none. */
+/* Takes out and returns the oldest value, or NULL if there is none. */
 static inline void *queue_pop(struct hwt_queue *queue)
 {
 	void *value = NULL;

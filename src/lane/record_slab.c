@@ -9,7 +9,7 @@
 
 const char hwt_record_slab_worker;
 
-/* So many of a slab serve. */
+/* The records of a slab that serve. */
 HWT_TUNABLE(uint32_t, slab_records, SLAB_RECORDS)
 
 /* Returns the offset of the end of the last record. */
@@ -35,7 +35,7 @@ struct hwt_record_slab *hwt_record_slab_make(struct hwt_record_slabs *slabs, con
 
 	if (records == NULL)
 		return NULL;
-	/* S5.  Pages that the allocator has used before may have other bytes. */
+	/* S5: pages that the allocator has used before may have other bytes. */
 	hwt_mem_zero(records, last_end());
 	slab = record_slab_of(records);
 	*slab = (struct hwt_record_slab){ .slabs = slabs };
@@ -92,7 +92,10 @@ void hwt_record_slab_release(struct hwt_record_slab *slab)
 	atomic_store_explicit(&slab->owner, NULL, memory_order_release); /* [owner] */
 }
 
-/* Returns true if all its records are home or never served.  The threads that returned them are done. */
+/*
+ * Returns true if all records of the slab are home or never served.  The threads that returned them have finished their
+ * accesses.
+ */
 static bool is_empty(struct hwt_record_slab *slab, uint64_t *home)
 {
 	*home = atomic_load_explicit(&slab->home, memory_order_acquire); /* [home] */
@@ -100,9 +103,10 @@ static bool is_empty(struct hwt_record_slab *slab, uint64_t *home)
 }
 
 /*
- * Forgets all records, and gives their memory back.  If the system refuses, the records still begin again.
+ * Forgets all records of an empty slab, and gives their memory back.  If the system refuses, the slab is nevertheless
+ * carved again from its beginning.
  *
- * No thread writes to the slab: a return would be of a record that is out, and there is none.
+ * No other thread writes to the slab: only a record that is out can be returned, and no record is out.
  */
 static void give(struct hwt_record_slab *slab, size_t *bytes)
 {
@@ -119,7 +123,7 @@ static void give(struct hwt_record_slab *slab, size_t *bytes)
 	if (!hwt_mem_give_back(record_slab_begin(slab), SLAB_BYTES))
 		return;
 	HWT_POINT("slab given");
-	atomic_store_explicit(&slab->span, 0, memory_order_relaxed); /* relaxed: a look finds nothing here anyway */
+	atomic_store_explicit(&slab->span, 0, memory_order_relaxed); /* relaxed: a walk finds no record here anyway */
 	atomic_fetch_sub_explicit(&slab->slabs->held, held, memory_order_relaxed); /* relaxed: only a number */
 	*bytes += held;
 }
@@ -129,7 +133,7 @@ bool hwt_record_slab_look(struct hwt_record_slab *slab, int64_t now_ns, int64_t 
 	bool is_waiting = false;
 	uint64_t home;
 
-	/* A lane has it, and will have used it. */
+	/* The slab belongs to a lane, which has most likely used it. */
 	if (!hwt_record_slab_claim(slab, &hwt_record_slab_worker))
 		return false;
 	if (slab->carve == 0 || !is_empty(slab, &home)) {
@@ -149,7 +153,7 @@ bool hwt_record_slab_look(struct hwt_record_slab *slab, int64_t now_ns, int64_t 
 void hwt_record_slab_return(struct hwt_record_slab *slab, struct hwt_record *first, struct hwt_record *last,
 			    uint32_t count)
 {
-	/* Relaxed: what is home already is only linked to. */
+	/* Relaxed: this thread does not read the records that are home, it only links to them. */
 	uint64_t home = atomic_load_explicit(&slab->home, memory_order_relaxed), added;
 
 	do {

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Slabs of records: where a lane takes records from, where they go home to, and how a slab gives its memory back.
+ * Slabs of records: lanes take records from them, ended records go home to them, and their memory goes back to the
+ * system.
  *
  * Structure
  *
@@ -8,9 +9,9 @@
  *       v
  *       [ record record record ...       2 MiB ][ page: .. head .. ]
  *
- *   The address of a record leads to the head of its slab.  The head lies behind the records, so that they fill a huge
- *   page and go back as one, and the head can be read at any time.  Heads lie at different places of their pages, or
- *   all of them would share one set of the processor's caches.
+ *   The address of a record leads to the head of its slab.  The head lies behind the records: so the records fill a
+ *   huge page and go back as a whole, and the head stays readable.  Heads lie at different offsets in their pages, as
+ *   otherwise all heads would compete for one set of the processor's caches.
  *
  *   The thread that ends a record puts it into the slab it came from, whichever lane used it:
  *
@@ -18,36 +19,37 @@
  *                                             +--> other threads ----------------> home
  *
  *   home is one word: the offset of the first record, and how many hang behind it.  A slab has one owner at a time: a
- *   lane, the worker for a moment, or nobody.  A lane owns at most one.  It takes all of home at once; it carves what
- *   never served, in spans that double from 4 KiB; then it goes on to another slab that nobody owns (pool.h).
+ *   lane, the worker for a moment, or nobody.  A lane owns at most one.  The lane takes all records of home at once; it
+ *   carves new records, in spans that double from 4 KiB; then it goes on to another slab that nobody owns (pool.h).
  *
- *   All slabs of a timer hang in one list, until it is destroyed: a record's memory stays a record (record.h).
+ *   All slabs of a timer stay in one list until the timer is destroyed: a record's memory stays a record (record.h).
  *
  * Threads
  *
  *   record_slab_chain, hwt_record_slabs_flush           the worker.
- *   hwt_record_slab_return                              any thread that has ended records.  Its last access to them.
- *   hwt_record_slab_claim, _release                     the owner, or a thread that is to be.  Nobody waits for one.
+ *   hwt_record_slab_return                              any thread that has ended records; its last access to them.
+ *   hwt_record_slab_claim, _release                     the owner, or a thread that wants to be the owner.  No thread
+ *                                                       waits for a slab.
  *   refill, extend, hwt_record_slab_look                the owner: a thread with the lock of the lane, or the worker.
  *
  * Invariants
  *
- *   S1  of the records of a slab that were carved, free has some, home has its count, the worker's chain has its count,
- *       and the others are out: in a timeout or an extension.
- *   S2  out = what was carved or popped - what was taken from home or put back unused.  So out is home's count if and
- *       only if no record is in the chain or outside.  Then only stale handles lead into the slab.
+ *   S1  each carved record of a slab is in its owner's free list, at home, in the worker's chain, or out: in a timeout
+ *       or an extension.
+ *   S2  out = records carved or popped - records taken from home or put back unused.  So out equals the count of home
+ *       if and only if no record is in the chain or in a timeout.  Then only stale handles lead into the slab.
  *   S3  after each give, base is above the generation of each handle that was made in the slab before.  Between two
  *       lives a record comes home, and the owner refills.  So each generation is at most base + 1 + refills.
  *   S4  free, out, carve, span, base and refills change only under the owner.
- *   S5  each word up to span is that of a record, or 0: what has not been carved has bytes of zero, or, where the
- *       system keeps what is given back, those of records that have ended.
+ *   S5  each word up to span is that of a record, or 0: memory that has not been carved has bytes of zero, or those of
+ *       ended records where the system keeps memory that is given back.
  *
  * Ordering
  *
  *   [home]   a return (release) -> refill, or the look that finds the slab empty (acquire): the thread that returned is
- *            done with the records.  Only all records are taken, so the word needs no counter against reuse.
+ *            done with the records.  The owner always takes all records, so the word needs no counter against reuse.
  *   [owner]  release of a slab -> claim (acquire): S4.
- *   [slabs]  a slab is put into the list with release, and found with acquire: its head is complete.
+ *   [slabs]  a slab is put into the list with release, and found with acquire: the finder sees a complete head.
  *   [look]   the links of free records share memory with task and arg (record.h).
  */
 #ifndef HWT_RECORD_SLAB_H
@@ -64,20 +66,20 @@
 /* Colours of heads: places of 64 bytes in a page. */
 #define SLAB_COLOURS 64
 
-/* Each record points to the eighth that comes back behind it, to be fetched by then. */
+/* Each returned record points to the record that comes back eight places behind it, which is prefetched. */
 #define HWT_RETURN_AHEAD 8
 
-/* What a loose slab has besides records that came home. */
+/* What a slab that nobody owns has besides records that came home. */
 enum record_slab_rest {
 	REST_NONE,
-	REST_SOME, /* free records, or such as never served */
-	REST_ROOM, /* memory that it has not taken from the system */
+	REST_SOME, /* free records, or an uncarved rest of its span */
+	REST_ROOM, /* memory not yet taken from the system */
 };
 
 struct hwt_record_slabs;
 
 struct hwt_record_slab {
-	/* Any thread's. */
+	/* For any thread. */
 	_Atomic uint64_t home;       /* [home] */
 	_Atomic(const void *) owner; /* [owner]: a lane, the worker (&hwt_record_slab_worker), NULL */
 	_Atomic unsigned rest;       /* enum record_slab_rest.  A hint, written by the owner */
@@ -88,28 +90,28 @@ struct hwt_record_slab {
 	/* The owner's. */
 	alignas(HWT_LINE) struct hwt_record *free;
 	uint32_t out;
-	uint32_t carve;   /* offset of the next record that never served */
-	bool is_used;     /* by a lane, since the worker last looked */
+	uint32_t carve;   /* offset of the next record to be carved */
+	bool is_used;     /* a lane has owned it since the worker's last look */
 	uint64_t base;    /* the generation of what is carved */
 	uint64_t refills; /* since the last give */
-	int64_t empty_ns; /* when the worker first found it empty; 0: it is not */
+	int64_t empty_ns; /* when the worker first found the slab empty; 0: it is not */
 
-	/* The worker's: records in the order in which they ended. */
+	/* The worker's chain: records in the order in which they ended. */
 	alignas(HWT_LINE) struct hwt_record *first;
 	struct hwt_record *last;
-	struct hwt_record_slab *touched; /* the next one with a chain */
+	struct hwt_record_slab *touched; /* the next slab with a chain */
 	uint32_t count;
-	uint32_t recent[HWT_RETURN_AHEAD]; /* low halves of addresses */
+	uint32_t recent[HWT_RETURN_AHEAD]; /* offsets of the last records of the chain */
 };
 
 static_assert(sizeof(struct hwt_record_slab) == 3 * (size_t)HWT_LINE, "heads have three lines");
 
-/* All slabs of a timer.  Bytes of zero: there is none yet. */
+/* All slabs of a timer; bytes of zero before the first. */
 struct hwt_record_slabs {
 	_Atomic(struct hwt_record_slab *) newest; /* [slabs] */
 	_Atomic size_t heads;                     /* bytes of all heads */
-	_Atomic size_t held;                      /* bytes of records that were taken from the system */
-	_Atomic unsigned looks;                   /* the worker's; after each lanes search from the newest on */
+	_Atomic size_t held;                      /* bytes of all spans */
+	_Atomic unsigned looks;                   /* the worker's looks; then lanes search from the newest on */
 	_Atomic bool wanted;                      /* a lane will need a large slab; a hint for the worker */
 	struct hwt_record_slab *touched;          /* the worker's: the slabs with a chain */
 	uint64_t returned;                        /* the worker's: how many records it has returned */
@@ -130,7 +132,7 @@ static inline struct hwt_record_slab *record_slab_of(const struct hwt_record *re
 					  (uintptr_t)record / SLAB_BYTES % SLAB_COLOURS * HWT_LINE);
 }
 
-/* Returns where the records of a slab begin. */
+/* Returns the address of the first record of a slab. */
 static inline char *record_slab_begin(const struct hwt_record_slab *slab)
 {
 	return (char *)(((uintptr_t)slab & ~(uintptr_t)(SLAB_BYTES - 1)) - SLAB_BYTES);
@@ -138,8 +140,8 @@ static inline char *record_slab_begin(const struct hwt_record_slab *slab)
 #endif
 
 /*
- * Returns the offset of the end of the span.  Relaxed: a walk owes its caller only the records that the caller knows
- * of, and those were below the span by then.
+ * Returns the offset of the end of the span.  Relaxed: a walk has to show only timeouts that were accepted before it
+ * began, and their records lay in the span by then.
  */
 static inline uint32_t record_slab_span(const struct hwt_record_slab *slab)
 {
@@ -161,7 +163,7 @@ static inline struct hwt_record *home_first(const struct hwt_record_slab *slab, 
 	return home == 0 ? NULL : (struct hwt_record *)(void *)(record_slab_begin(slab) + (uint32_t)home);
 }
 
-/* Returns the newest slab; the others follow by next. */
+/* Returns the newest slab; the older slabs follow by next. */
 static inline struct hwt_record_slab *record_slabs_newest(const struct hwt_record_slabs *slabs)
 {
 	return atomic_load_explicit(&slabs->newest, memory_order_acquire); /* [slabs] */
@@ -173,7 +175,7 @@ static inline size_t record_slabs_held(const struct hwt_record_slabs *slabs)
 	return atomic_load_explicit(&slabs->held, memory_order_relaxed);
 }
 
-/* The same with the heads.  Relaxed: as above. */
+/* Returns the bytes of the records and the heads of the slabs.  Relaxed: as in record_slabs_held. */
 static inline size_t record_slabs_bytes(const struct hwt_record_slabs *slabs)
 {
 	return record_slabs_held(slabs) + atomic_load_explicit(&slabs->heads, memory_order_relaxed);
@@ -181,22 +183,26 @@ static inline size_t record_slabs_bytes(const struct hwt_record_slabs *slabs)
 
 void hwt_record_slabs_destroy(struct hwt_record_slabs *slabs);
 
-/* Makes a slab, which is the caller's: `owner`.  NULL without memory. */
+/* Makes a slab that belongs to `owner`.  Returns NULL if there is no memory. */
 struct hwt_record_slab *hwt_record_slab_make(struct hwt_record_slabs *slabs, const void *owner);
 
-/* Doubles the span, as far as there is room, or takes all of that.  Returns false if there is none. */
+/*
+ * Doubles the span, as far as there is room; with `all` extends it to the end of the slab.  Returns false if there is
+ * no room.
+ */
 bool hwt_record_slab_extend(struct hwt_record_slab *slab, bool all);
 bool hwt_record_slab_has_room(const struct hwt_record_slab *slab);
 
-/* Becomes the owner.  Returns false if there is another one. */
+/* Makes `owner` the owner.  Returns false if the slab has another owner. */
 bool hwt_record_slab_claim(struct hwt_record_slab *slab, const void *owner);
 
-/* Leaves the slab to any thread that claims it. */
+/* Gives up the ownership: any thread may claim the slab. */
 void hwt_record_slab_release(struct hwt_record_slab *slab);
 
 /*
- * Checks whether a slab is empty.  If it has been for hold_ns, its memory goes to the system, and *bytes counts it.
- * Returns true if the slab is empty and not yet given back, so that another look is to come.  The worker.
+ * Checks whether a slab is empty.  If it has been empty for hold_ns, its memory goes back to the system and its bytes
+ * are added to *bytes.  Returns true if the slab is empty and still has its memory, so that another look is to come.
+ * The worker.
  */
 bool hwt_record_slab_look(struct hwt_record_slab *slab, int64_t now_ns, int64_t hold_ns, size_t *bytes);
 
@@ -204,13 +210,13 @@ bool hwt_record_slab_look(struct hwt_record_slab *slab, int64_t now_ns, int64_t 
 void hwt_record_slab_return(struct hwt_record_slab *slab, struct hwt_record *first, struct hwt_record *last,
 			    uint32_t count);
 
-/* Returns all chains.  From here on owners may take the records.  The worker, once a pass. */
+/* Returns all chains to their slabs.  From then on owners may take the records.  The worker, once a pass. */
 void hwt_record_slabs_flush(struct hwt_record_slabs *slabs);
 
-/* Slow half of record_slab_chain: the first one of a pass. */
+/* Slow half of record_slab_chain: begins the chain of a slab in a pass. */
 void hwt_record_slab_begin_chain(struct hwt_record_slab *slab, struct hwt_record *record);
 
-/* Returns the next one of a list of free records.  Relaxed: only the owner of the list reads its links. */
+/* Returns the next record of a list of free records.  Relaxed: only the owner of the list reads its links. */
 static inline struct hwt_record *record_next(const struct hwt_record *record)
 {
 	return atomic_load_explicit(&record->free_next, memory_order_relaxed);
@@ -226,7 +232,7 @@ static inline void record_set_ahead(struct hwt_record *record, struct hwt_record
 	atomic_store_explicit(&record->free_ahead, ahead, memory_order_release); /* [look] */
 }
 
-/* Appends an ended record to the chain of its slab, and makes the one HWT_RETURN_AHEAD before it point to it. */
+/* Appends an ended record to the chain of its slab, and makes the record HWT_RETURN_AHEAD places before point to it. */
 static inline void record_slab_chain(struct hwt_record *record)
 {
 	struct hwt_record_slab *slab = record_slab_of(record);
@@ -244,19 +250,22 @@ static inline void record_slab_chain(struct hwt_record *record)
 	slab->count++;
 }
 
-/* The same from a thread that is not the worker: at once. */
+/* Returns an ended record to its slab at once.  For threads other than the worker. */
 static inline void record_slab_return_one(struct hwt_record *record)
 {
 	record_set_ahead(record, record);
 	hwt_record_slab_return(record_slab_of(record), record, record, 1);
 }
 
-/* Takes what has come home.  Returns how many; *first is the first of them. */
+/* Takes all records that have come home.  Returns their number; *first is the first of them. */
 static inline uint32_t record_slab_take_home(struct hwt_record_slab *slab, struct hwt_record **first)
 {
 	uint64_t home;
 
-	/* A load first: an exchange would take the line from the worker for nothing.  Relaxed: the exchange orders. */
+	/*
+	 * A load comes first, as an exchange would take the cache line from the worker for nothing.  Relaxed: the
+	 * exchange orders.
+	 */
 	if (atomic_load_explicit(&slab->home, memory_order_relaxed) == 0)
 		return 0;
 	HWT_POINT("slab refill");

@@ -8,8 +8,8 @@
  *   sees RESCHEDULED, reads the deadline, and places the record again.  So a timeout that moves later all the time,
  *   as that of an idle connection, costs the worker one check in each of its delays.
  *
- *   A record that waits elsewhere (READY) stays where it is, whatever the deadline: the thread that comes to it
- *   reads the deadline, and sends it to the worker if that has not come.
+ *   A record that waits for a task thread or an executor (READY) stays where it is, whatever the deadline: the thread
+ *   that comes to it reads the deadline, and sends the record to the worker if the deadline has not come.
  *
  *   An earlier deadline has to reach the worker.  The mover pushes the record on its own lane, once (REQUEUED) however
  *   often it is moved before the worker pops it.  A record that is still QUEUED needs no push: the worker arms it and
@@ -26,10 +26,11 @@
  * Races
  *
  *   with the worker's run      The exchange that sets RESCHEDULED makes the worker's exchange for RUNNING fail.  If
- *                              RESCHEDULED is set already, the cleared RESCHEDULE_SEEN does.  So a task never starts at
- *                              a deadline that a call which returned 0 has replaced.
- *   with the worker's arm      It changes only the state, and the mover's last step changes only its flag.
- *   with another mover         One sets RESCHEDULING, the other waits.  The last one writes the last deadline.
+ *                              RESCHEDULED is set already, the clearing of RESCHEDULE_SEEN makes it fail.  So a task
+ *                              never starts at a deadline that a call which returned 0 has replaced.
+ *   with the worker's arm      The arm changes only the state, and the mover's last step changes only its flag.
+ *   with another mover         One of them sets RESCHEDULING, the other waits.  The last mover writes the last
+ *                              deadline.
  *   with cancel and stop       They wait until RESCHEDULING is clear, some instructions.
  *
  *   worker/worker_slow.c has the worker's side; test/unit_interleave.c goes through the races.
@@ -50,12 +51,13 @@ static int refuse(uint64_t word, uint64_t generation)
 }
 
 /*
- * Sets RESCHEDULING, with more flags, if the word is still *word.  Then the deadline is the caller's until it clears
- * the flag.
+ * Sets RESCHEDULING, and `flags`, if the word is still *word.  Then only the caller may write the deadline, until it
+ * clears RESCHEDULING.
  *
- * RESCHEDULE_SEEN goes, or the worker could miss the move: it has set that flag, has read the old deadline, and is
- * about to exchange the word for RUNNING.  The whole move fits in between.  It leaves RESCHEDULED set, as it was, so
- * without RESCHEDULE_SEEN the word would be equal again and the task would start before its new deadline.
+ * RESCHEDULE_SEEN is cleared, as otherwise the worker could miss the move: it has set this flag, has read the old
+ * deadline, and is about to exchange the word for RUNNING.  A whole move fits in between, and leaves RESCHEDULED set,
+ * as it was.  With RESCHEDULE_SEEN still set the word would be equal again, and the task would start before its new
+ * deadline.
  */
 static bool begin(struct hwt_record *record, uint64_t *word, uint64_t flags)
 {
@@ -73,7 +75,10 @@ static void count_rescheduled(struct hwt_lane *lane)
 	atomic_fetch_add_explicit(&lane->rescheduled_count, 1, memory_order_relaxed); /* relaxed: it only counts */
 }
 
-/* Waits until no other thread is moving the timeout, and returns its word.  *rc: 0, or why it cannot be moved. */
+/*
+ * Waits until no other thread is moving the timeout, and returns its word.  *rc is 0, or says why the timeout cannot be
+ * moved.
+ */
 static uint64_t look(struct hwt_record *record, uint64_t generation, int *rc)
 {
 	uint64_t word = record_word(record);
@@ -87,14 +92,14 @@ static uint64_t look(struct hwt_record *record, uint64_t generation, int *rc)
 }
 
 /*
- * Returns true if the record must be pushed for the worker to learn of an earlier deadline.  Not while it is QUEUED,
- * READY or REQUEUED: then it is in a queue already, and the worker or a task thread reads the deadline after it has
+ * Returns true if the record must be pushed, so that the worker learns of an earlier deadline.  A record that is
+ * QUEUED, READY or REQUEUED is in a queue already, and the worker or a task thread reads the deadline after it has
  * taken the record.
  */
 static bool must_requeue(const struct hwt_lane *lane, uint64_t word)
 {
 	/*
-	 * A closed lane stays closed, and nothing may be pushed on it (L3).  Nothing runs any more; stop reads the
+	 * A closed lane stays closed, and nothing may be pushed on it (L3).  No timeout runs any more; stop reads the
 	 * deadline.
 	 */
 	return word_state(word) == STATE_ARMED && !word_has(word, WORD_REQUEUED) && !lane->closed;
@@ -111,9 +116,9 @@ static void push_requeued(struct hwt_lane *lane, hwt_node *node, struct hwt_reco
 }
 
 /*
- * Moves the timeout to an earlier deadline.  Under the lock of the lane, with or without a node, which it sets to NULL
- * if it uses it.  The node is had before the word changes: once REQUEUED is set, cancels and other movers rely on the
- * push.
+ * Moves the timeout to an earlier deadline, under the lock of the lane.  *node is a node or NULL; a node that the move
+ * uses becomes NULL.  The caller gets the node before the word changes: once REQUEUED is set, cancels and other movers
+ * rely on the push.
  */
 static int reschedule_locked(struct hwt_lane *lane, struct hwt_record *record, uint64_t generation, int64_t deadline_ns,
 			     hwt_node **node)
@@ -128,7 +133,10 @@ static int reschedule_locked(struct hwt_lane *lane, struct hwt_record *record, u
 			return rc;
 		if (urge && *node == NULL)
 			return ENOMEM;
-		/* Fails if the worker has armed or run it, or another thread has cancelled or moved it.  Try again. */
+		/*
+		 * Fails if the worker has armed or run the record, or another thread has cancelled or moved it.  Then
+		 * try again.
+		 */
 		if (!begin(record, &word, urge ? WORD_REQUEUED : 0))
 			continue;
 		record_set_deadline(record, deadline_ns);
@@ -137,15 +145,16 @@ static int reschedule_locked(struct hwt_lane *lane, struct hwt_record *record, u
 			*node = NULL;
 		}
 		/*
-		 * After the push.  The next mover sees REQUEUED, pushes nothing and wakes the worker.  If the flag were
-		 * cleared before the push, that worker could find the queue empty and go back to sleep, too long.
+		 * RESCHEDULING is cleared after the push.  The next mover sees REQUEUED, pushes nothing and wakes the
+		 * worker.  If the flag were cleared before the push, the worker could find the queue empty and sleep
+		 * past the deadline.
 		 */
 		record_end_reschedule(record);
 		return 0;
 	}
 }
 
-/* Moves to an earlier deadline: lock, node, move, and a wake if the worker sleeps longer. */
+/* Moves the timeout to an earlier deadline: lock, node, move; and a wake if the worker sleeps beyond that. */
 static __attribute__((noinline)) int urge(struct hwt_lane *lane, struct hwt_record *record, uint64_t generation,
 					  int64_t deadline_ns)
 {
@@ -160,7 +169,7 @@ static __attribute__((noinline)) int urge(struct hwt_lane *lane, struct hwt_reco
 	queue_unlock(&lane->submitted);
 	if (rc == 0) {
 		count_rescheduled(lane);
-		lanes_hurry(lane->lanes, deadline_ns); /* it may be in the queue of any lane */
+		lanes_hurry(lane->lanes, deadline_ns); /* the record may be in the queue of any lane */
 		notify_submitted(lane, deadline_ns);
 	}
 	return rc;
@@ -178,10 +187,10 @@ int hwt_lane_reschedule(struct hwt_lane *lane, struct hwt_record *record, uint64
 		if (unlikely(!begin(record, &word, 0)))
 			continue;
 		/*
-		 * Only now is the deadline known to be that of this timeout: before begin the record could have come to
-		 * serve another one.  An earlier deadline needs the lane's lock, for which nobody may wait under
-		 * RESCHEDULING: give the flag back and begin again.  In between another thread may move or cancel the
-		 * timeout; urge tries again.
+		 * Only now is the deadline known to be that of this timeout: before begin() the record could have come
+		 * to serve another timeout.  An earlier deadline needs the lane's lock, for which no thread may wait
+		 * under RESCHEDULING: so the flag is cleared, and urge begins again.  In between another thread may
+		 * move or cancel the timeout; urge finds that.
 		 */
 		if (deadline_ns < record_deadline(record)) {
 			record_end_reschedule(record);
@@ -191,10 +200,10 @@ int hwt_lane_reschedule(struct hwt_lane *lane, struct hwt_record *record, uint64
 		if (likely((word & (STATE_MASK | WORD_REQUEUED)) == STATE_ARMED)) {
 			HWT_POINT("moved");
 			/*
-			 * A store is enough.  Of an ARMED record in no queue the worker only reads the word while it
-			 * says RESCHEDULING, and cancels, movers and stop wait.  A QUEUED record the worker may be
-			 * arming, and of a REQUEUED one it may be clearing the flag: a store would undo that, so those
-			 * take the atomic and.
+			 * A store is enough: while the word of an ARMED record that is in no queue says RESCHEDULING,
+			 * the worker only reads it, and cancels, movers and stop wait.  The worker may be arming a
+			 * QUEUED record, or clearing REQUEUED, which a store would undo; these two cases take the
+			 * atomic AND below.
 			 */
 			atomic_store_explicit(&record->word, word & ~WORD_RESCHEDULING,
 					      memory_order_release); /* [move] */
@@ -218,15 +227,16 @@ int hwt_lane_rearm(struct hwt_lane *lane, struct hwt_record *record, int64_t dea
 	do {
 		if (word_has(word, WORD_DROPPED | WORD_LAST))
 			return ENOENT;
-		/* The second call in one run.  If a cancel comes at this moment the deadline is of no use any more. */
+		/* This is the second call in one run.  If a cancel comes at this moment the deadline is never used. */
 		if (word_has(word, WORD_REARMED)) {
 			record_set_deadline(record, deadline_ns);
 			count_rescheduled(lane);
 			return 0;
 		}
 		/*
-		 * From here on a cancel waits until REARMED is set or not.  Otherwise it could clear REARMED and count
-		 * an end before the begin is counted below (L1), or set LAST, which the store below would overwrite.
+		 * From this exchange on a cancel waits until the rearm is decided.  Otherwise the cancel could clear
+		 * REARMED and count an end before the begin is counted below (L1), or set LAST, which the store below
+		 * would overwrite.
 		 */
 	} while (!record_change(record, &word, word | WORD_RESCHEDULING)); /* [move] */
 	HWT_POINT("moving");
@@ -237,7 +247,7 @@ int hwt_lane_rearm(struct hwt_lane *lane, struct hwt_record *record, int64_t dea
 	atomic_fetch_add_explicit(&lane->rearmed_count, 1, memory_order_release); /* [count] */
 	record_set_deadline(record, deadline_ns);
 	HWT_POINT("moved");
-	/* Sets REARMED and clears RESCHEDULING, which `word`, of before the exchange, does not have. */
+	/* Sets REARMED and clears RESCHEDULING: `word` is the word before the exchange, without that flag. */
 	atomic_store_explicit(&record->word, word | WORD_REARMED, memory_order_release); /* [move] [word] */
 	count_rescheduled(lane);
 	return 0;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A stack of records, linked through themselves.  By it an executor's thread or a task thread hands the worker a record
- * that is to run again, which therefore needs no memory.
+ * A stack of records, linked through themselves, which therefore needs no memory.  An executor's thread or a task
+ * thread pushes a record that is to run again; the worker takes it.
  *
  * Threads
  *
@@ -10,7 +10,7 @@
  *
  * Ordering
  *
- *   [stack]  push (release) -> take_all (acquire): the record is complete.  Records are only taken all at once, so a
+ *   [stack]  push (release) -> take_all (acquire): the record is complete.  The worker always takes all records, so a
  *            push needs no counter against reuse.
  */
 #ifndef HWT_STACK_H

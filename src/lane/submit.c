@@ -19,8 +19,8 @@
 #include <errno.h>
 
 /*
- * With a limit of pending timeouts, at least this number wait in a lane before it is full.  A worker that has no
- * processor for a tenth of a second, or is in a task for as long, is no reason to refuse.
+ * With a limit of pending timeouts, a lane is full only if more than this many records wait in it.  A worker that has
+ * no processor for a tenth of a second, or is in a task for as long, is no reason to refuse.
  */
 HWT_TUNABLE(uint64_t, full, 64 * (uint64_t)HWT_GATHER)
 
@@ -29,12 +29,12 @@ static struct hwt_record *find_record(struct hwt_lane *lane)
 {
 	struct hwt_record *record;
 
-	if (likely(pool_has_only_span(&lane->pool))) /* a lane that fills up comes by here each time */
+	if (likely(pool_has_only_span(&lane->pool))) /* the usual case while a lane fills up */
 		return pool_carve(&lane->pool);
 	record = hwt_lane_find_at_hand(lane);
 	if (likely(record != NULL))
 		return record;
-	/* Only one try: the worker may make room at any moment, and a refusal has one reason. */
+	/* Asked once: the worker may make room at any moment, and the refusal must have one reason. */
 	lane->was_full = hwt_lane_is_full(lane);
 	HWT_POINT("full");
 	if (lane->was_full)
@@ -48,8 +48,8 @@ bool hwt_lanes_take_limit(struct hwt_lanes *lanes)
 	int64_t limited = atomic_load_explicit(&lanes->limited, memory_order_relaxed);
 
 	/*
-	 * An add with a check of the result would exceed the limit for a moment, and could refuse a thread in that
-	 * moment.
+	 * An add whose result is checked afterwards would exceed the limit for a moment, in which another thread could
+	 * be refused.
 	 */
 	do {
 		if (limited >= lanes->max_pending)
@@ -66,7 +66,7 @@ bool hwt_lane_is_full(const struct hwt_lane *lane)
 	return limit > 0 && waits > full() && (waits - full()) / 4 > limit;
 }
 
-/* Returns a free record, which is the caller's.  NULL without memory. */
+/* Returns a free record, which is the caller's, or NULL if there is no memory. */
 static inline struct hwt_record *take_record(struct hwt_lane *lane)
 {
 	struct hwt_record *record = pool_pop(&lane->pool);
@@ -74,7 +74,10 @@ static inline struct hwt_record *take_record(struct hwt_lane *lane)
 	return likely(record != NULL) ? record : find_record(lane);
 }
 
-/* What few timers ask of a submission.  Returns false at the limit.  Under the submit lock. */
+/*
+ * Takes a slot below the limit, and notes the deadline for a driver: few timers need either.  Returns false at the
+ * limit.  Under the submit lock.
+ */
 static __attribute__((noinline)) bool admit(struct hwt_lane *lane, int64_t deadline_ns)
 {
 	struct hwt_lanes *lanes = lane->lanes;
@@ -88,9 +91,8 @@ static __attribute__((noinline)) bool admit(struct hwt_lane *lane, int64_t deadl
 /*
  * Does everything that can fail, and undoes it on failure.  Under the submit lock.
  *
- * Whether the lane is closed was read under the lock under which stop says so, and that is held: no push follows a
- * close (L3).  The limit comes last, because other threads see it: a place that is taken and given back would have
- * refused one of them in between.
+ * The caller has read `closed` under the same lock, under which stop sets it: no push follows a close (L3).  The limit
+ * comes last, because other threads see it: a slot that is taken and given back could refuse one of them in between.
  */
 static inline __attribute__((always_inline)) int prepare(struct hwt_lane *lane, int64_t deadline_ns,
 							 struct hwt_record **record, hwt_node **node)
@@ -121,7 +123,10 @@ static void count_refused(struct hwt_lane *lane, int rc)
 		lane->refused_memory++;
 }
 
-/* Accepts what prepare has prepared.  Cannot fail.  Under the lock; the top of this file argues the order. */
+/*
+ * Accepts the timeout.  prepare has got the record and the node, so this cannot fail.  Under the lock; the top of this
+ * file argues the order.
+ */
 static inline __attribute__((always_inline)) void accept(struct hwt_lane *lane, struct hwt_record *record,
 							 hwt_node *node, hwt_task *task, void *arg, int64_t deadline_ns,
 							 uint64_t flags, hwt_timeout *out)
@@ -146,14 +151,14 @@ static __attribute__((noinline)) void ask_for_memory(struct hwt_lanes *lanes)
 }
 
 /*
- * Tells the worker, after the lock has been released: a wake is a system call, and must not hold up the lane's other
- * threads.  The push comes first in any case, [idle].
+ * Wakes the worker if need be, after the lock has been released: a wake is a system call, and must not hold up the
+ * lane's other threads.  The push comes first in any case, [idle].  Returns rc.
  */
 static inline __attribute__((always_inline)) int notify(const struct hwt_lane *lane, int rc, int64_t deadline_ns)
 {
 	if (likely(rc == 0))
 		notify_submitted(lane, deadline_ns);
-	else if (rc == ENOMEM) /* a worker that sleeps may have memory in its queues that its next pass frees */
+	else if (rc == ENOMEM) /* the next pass of a sleeping worker may free memory that is in the queues */
 		ask_for_memory(lane->lanes);
 	return rc;
 }
@@ -173,7 +178,7 @@ int hwt_lane_submit(struct hwt_lane *lane, hwt_task *task, void *arg, int64_t de
 	return notify(lane, rc, deadline_ns);
 }
 
-/* Makes a record the extension of the one to be submitted.  NULL without memory.  Under the lock. */
+/* Makes the extension of the record to be submitted.  Returns NULL if there is no memory.  Under the lock. */
 static struct hwt_record *make_extension(struct hwt_lane *lane, const struct hwt_extension *extension,
 					 int64_t period_ns)
 {
@@ -182,9 +187,9 @@ static struct hwt_record *make_extension(struct hwt_lane *lane, const struct hwt
 	if (record == NULL)
 		return NULL;
 	/*
-	 * A handle of an earlier life may still lead here, and a walk comes by.  The word stays that of an ended
-	 * timeout: the holder uses nothing but the lane, for the timer, and that is valid.  What else it has read, and
-	 * what a walk has read, is discarded when the word is looked at again.
+	 * A stale handle may still lead here, and a walk comes by.  The word stays that of an ended timeout: the holder
+	 * of the handle uses only the lane, to find the timer, and the lane is valid.  The holder and a walk discard
+	 * the other fields when they load the word again.
 	 */
 	atomic_store_explicit(&record->lane, lane, memory_order_release); /* [made] */
 	record_set_deadline(record, period_ns);
@@ -220,11 +225,11 @@ int hwt_lane_submit_extended(struct hwt_lane *lane, hwt_task *task, const struct
 void hwt_record_release(struct hwt_record *record)
 {
 	struct hwt_extension *extension = record_extension(record);
-	/* Relaxed: the thread that has ended the timeout has its extension. */
+	/* Relaxed: the extension belongs to the thread that has ended the timeout. */
 	void (*release)(void *) = atomic_load_explicit(&extension->release, memory_order_relaxed);
 	void *arg = atomic_load_explicit(&extension->arg, memory_order_relaxed);
 
-	/* Release: the memory is that of arg, and a look at a former timeout of this record may read it. */
+	/* Release: `release` shares its memory with arg, and a look at a former timeout of this record may read it. */
 	atomic_store_explicit(&extension->release, NULL, memory_order_release); /* [look] */
 	if (release != NULL)
 		release(arg);
@@ -242,16 +247,16 @@ void hwt_lane_return_both(struct hwt_record *record)
 void hwt_lanes_push_rearmed(struct hwt_lanes *lanes, struct hwt_record *record)
 {
 	/*
-	 * The record's lane, not the caller's: a thread that only runs tasks needs none.  Both are read here, because
-	 * after record_end_reschedule the worker may run the timeout, and the record may serve another one.
+	 * The record's lane, as the calling thread may have none.  Lane and deadline are read here: after
+	 * record_end_reschedule the worker may run the timeout, and the record may serve another timeout.
 	 */
 	const struct hwt_lane *lane = record_lane(record);
 	int64_t deadline_ns = record_deadline(record);
 
 	/*
-	 * While the word says RESCHEDULING movers, cancels and stop wait, and the worker only postpones the record.  If
-	 * the flag were cleared before the push, a mover could wake the worker for a record that is in no queue yet.
-	 * The worker would find nothing and sleep past the new deadline.
+	 * While the word says RESCHEDULING, movers, cancels and stop wait, and the worker only postpones the record.
+	 * If the flag were cleared before the push, a mover could wake the worker for a record that is in no queue yet:
+	 * the worker would find nothing and sleep past the new deadline.
 	 */
 	stack_push(&lanes->rearmed, record);
 	record_end_reschedule(record);

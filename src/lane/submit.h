@@ -8,25 +8,25 @@
 /* Returns 0, ECANCELED, ENOMEM or ENOBUFS.  *out (may be NULL) is written before another thread can see the record. */
 int hwt_lane_submit(struct hwt_lane *lane, hwt_task *task, void *arg, int64_t deadline_ns, hwt_timeout *out);
 
-/* The same for a timeout with an extension; period_ns 0: no period. */
+/* Submits a timeout with an extension.  A period_ns of 0 means no period. */
 int hwt_lane_submit_extended(struct hwt_lane *lane, hwt_task *task, const struct hwt_extension *extension,
 			     int64_t period_ns, int64_t deadline_ns, hwt_timeout *out);
 
 /*
- * Hands a record over from an executor's thread or a task thread to the worker.  It is QUEUED and RESCHEDULING; this
- * clears the latter.
+ * Hands a record that is QUEUED and RESCHEDULING to the worker, and clears RESCHEDULING.  For an executor's thread or a
+ * task thread.
  */
 void hwt_lanes_push_rearmed(struct hwt_lanes *lanes, struct hwt_record *record);
 
-/* Takes a slot below the limit.  Exact: of several threads that race for the last slot one gets it. */
+/* Takes a slot below the limit.  Of several threads that race for the last slot exactly one gets it. */
 bool hwt_lanes_take_limit(struct hwt_lanes *lanes);
 
-/* Returns true if so much waits in the lane's queue that, by the limit, it must take no new memory. */
+/* Returns true if the records that wait in the lane are too many, by the limit, for the lane to take new memory. */
 bool hwt_lane_is_full(const struct hwt_lane *lane);
 
 /*
- * Before a push, under the lock: notes the deadline for a driver.  An empty queue stays empty until the push: pushes
- * need the lock.
+ * Notes a deadline for a driver, before the push and under the lock.  A queue that is empty here stays so until the
+ * push, as pushes need the lock.
  */
 static inline void lane_note_deadline(struct hwt_lane *lane, int64_t deadline_ns)
 {
@@ -39,10 +39,10 @@ static inline void lane_note_deadline(struct hwt_lane *lane, int64_t deadline_ns
 }
 
 /*
- * After a push: wakes the worker if it sleeps beyond the deadline, or sleeps while the lane grows long.
+ * Wakes the worker after a push if it sleeps beyond the deadline, or sleeps while the lane grows long.
  *
- * The order is push, fence, load of wake_for_ns.  The worker's is publish, fence, check of the lanes.  So either this
- * thread sees that the worker sleeps, or the worker sees the push before it sleeps, [idle].
+ * The order here is push, fence, load of wake_for_ns.  The worker's order is publish, fence, check of the lanes.  So
+ * either this thread sees that the worker sleeps, or the worker sees the push before it sleeps, [idle].
  */
 static inline void notify_submitted(const struct hwt_lane *lane, int64_t deadline_ns)
 {
@@ -53,13 +53,13 @@ static inline void notify_submitted(const struct hwt_lane *lane, int64_t deadlin
 		hwt_idle_wake(idle, seen_ns);
 }
 
-/* Calls the finaliser of a record with an extension, if it has one that has not been called. */
+/* Calls the finaliser of a record with an extension, if there is one and it has not been called. */
 void hwt_record_release(struct hwt_record *record);
 
 /* Slow half of lane_return. */
 void hwt_lane_return_both(struct hwt_record *record);
 
-/* Returns an ended record to its slab, by the chain of this pass.  Relaxed: it is the worker's. */
+/* Returns an ended record to its slab, by the chain of this pass.  Relaxed: the record is the worker's. */
 static inline void lane_return(struct hwt_record *record)
 {
 	if (unlikely(word_has(atomic_load_explicit(&record->word, memory_order_relaxed), WORD_EXTENDED)))
