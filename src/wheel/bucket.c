@@ -68,7 +68,7 @@ static void stock_cut(struct hwt_stock *stock, char *rest, const char *end)
 	}
 }
 
-/* Takes a new slab.  The rest of the one before becomes small chunks. */
+/* Takes a new slab.  The rest of the slab before becomes small chunks. */
 static bool stock_grow(struct hwt_stock *stock)
 {
 	char *rest = stock->slabs.carve, *end = stock->slabs.carve_end;
@@ -80,8 +80,8 @@ static bool stock_grow(struct hwt_stock *stock)
 }
 
 /*
- * Cuts a chunk out of a larger one that is free, so that memory follows what is pending and not what was.  The rest
- * becomes small chunks.
+ * Cuts a chunk out of a larger free chunk, so that memory follows the members that there are, not those that there
+ * were.  The rest becomes small chunks.
  */
 static struct hwt_chunk *stock_split(struct hwt_stock *stock, unsigned class)
 {
@@ -141,8 +141,9 @@ struct hwt_chunk *hwt_bucket_extend(struct hwt_stock *stock, struct hwt_bucket *
 }
 
 /*
- * Keeps B6 while a chunk leaves.  A span that it begins now begins with the next one.  A span that ends before it now
- * ends a chunk earlier, because the last chunk of a bucket is in no span; it is dissolved if nothing is left of it.
+ * Keeps B6 while a chunk leaves.  A span that begins with the chunk now begins with the next chunk.  A span that ends
+ * before the chunk now ends a chunk earlier, because the last chunk of a bucket is in no span; a span without a chunk
+ * is dissolved.
  */
 static void spans_without(struct hwt_chunk *chunk)
 {
@@ -215,7 +216,10 @@ void hwt_bucket_remove(struct hwt_stock *stock, struct hwt_record *record)
 		hwt_bucket_drop(stock, chunk);
 		return;
 	}
-	/* A visit to the neighbours costs cache misses, so only when the count is a power of two. */
+	/*
+	 * A visit to the neighbours costs cache misses, so it is only made when the number of members is a power of
+	 * two.
+	 */
 	if ((chunk->live & (chunk->live - 1)) == 0 && !merge(stock, chunk->prev, chunk))
 		(void)merge(stock, chunk, chunk->next);
 }
@@ -223,7 +227,7 @@ void hwt_bucket_remove(struct hwt_stock *stock, struct hwt_record *record)
 /* The cost of scanning a chunk, in visits of its head. */
 #define SCAN_VISITS 8
 
-/* Sets the chunk's least exactly, and returns its distance. */
+/* Sets the chunk's `least` to the exact value, and returns its distance. */
 static int32_t chunk_settle(struct hwt_chunk *chunk, uint32_t round)
 {
 	const uint32_t *rounds = chunk_rounds(chunk);

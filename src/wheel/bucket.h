@@ -6,29 +6,29 @@
  * Structure
  *
  *   A bucket is a list of chunks.  A chunk is a pair of parallel arrays: the rounds, which a scan reads alone and in
- *   sequence, 16 to a line, and the records, which it touches only where one is due.  A removed member leaves a hole
- *   (record NULL).  No member is shifted: a shifted record must learn its new place, at one cache miss each.
+ *   sequence, 16 to a line, and the records, of which it touches only those that are due.  A removed member leaves a
+ *   hole (record NULL).  No member is shifted: a shifted record must learn its new place, at one cache miss each.
  *
  *       bucket --> [ chunk: 6 ] <-> [ chunk: 16 ] <-> [ chunk: 38 ] <-> [ chunk: 59 ] <-> [ chunk: 59 ] ...
  *                    least   a lower bound of the rounds in the chunk: a scan may skip all of it
  *                    rounds  5 5 9 5 ...
  *                    records a - b c ...
  *
- *   A pass need not even touch every chunk.  Where nothing was due, it joins neighbouring chunks to a "span".  The
- *   first chunk of a span holds the lower bound of all its rounds and a pointer behind its last chunk, so the next pass
- *   jumps over it:
+ *   A pass need not even touch every chunk.  It joins neighbouring chunks in which nothing was due to a "span".  The
+ *   first chunk of a span holds the lower bound of the rounds in the span and a pointer behind the last chunk, so the
+ *   next pass jumps over the span:
  *
  *       [ chunk ] -> [ chunk: span, span_least ] -> [ ] -> [ ] -> [ chunk: span_from ] -> ...
  *                             |                                        ^
  *                             +----------------------------------------+
  *
  *   A bucket's chunks grow from 128 to 768 bytes, so that a wheel of a million sparse buckets stays small.  A chunk
- *   whose last member leaves goes back to the stock at once; two neighbours that together fill half of one are merged,
- *   which moves at most one record a removal (amortised).  So the memory follows what is pending: between 13 and
- *   some 30 bytes a member.
+ *   whose last member leaves goes back to the stock at once.  Two neighbours that together fill at most half of a chunk
+ *   are merged, which moves at most one record a removal (amortised).  So the memory follows the number of members:
+ *   between 13 and some 30 bytes a member.
  *
  *   The place of a record is its chunk's address, a multiple of 128, with the index within the chunk in bits 1 to 6.
- *   Bit 0 tells the lists of wheel.c.
+ *   Bit 0 marks a record in a list of wheel.c.
  *
  * Threads: one, the worker.
  *
@@ -39,8 +39,9 @@
  *   B3  least <= rounds[i] for all i < used with a record, as signed distances from the current round.
  *   B4  the members' order, chunk after chunk, is that of their insertion.
  *   B5  a member of a chunk without `clamped` has its true round.
- *   B6  chunk->span == NULL, or a later chunk of the bucket with span_from == chunk; span_least <= the least of every
- *       chunk from this one to before that.  So the last chunk, the only one that is appended to, is in no span.
+ *   B6  chunk->span is NULL, or a later chunk of the bucket whose span_from is chunk; span_least <= the `least` of
+ *       every chunk from this one to the one before chunk->span.  So the last chunk, the only chunk to which members
+ *       are appended, is in no span.
  */
 #ifndef HWT_BUCKET_H
 #define HWT_BUCKET_H
@@ -52,7 +53,7 @@
 #define CHUNK_CLASSES 4
 #define CHUNK_LAST_CAPACITY 59
 
-/* Rounds are compared in blocks of this many; compilers make vector instructions of it. */
+/* A scan compares rounds in blocks of this size, for which compilers generate vector instructions. */
 #define SCAN_BLOCK 8
 
 struct hwt_chunk {
@@ -61,8 +62,8 @@ struct hwt_chunk {
 	struct hwt_chunk *span, *span_from;
 	uint32_t span_least;
 	union {
-		uint32_t span_chunks; /* first of a span: its chunks, or more, as some may have gone */
-		uint32_t ordinal;     /* levels, which have no spans: one more than the chunk before it had */
+		uint32_t span_chunks; /* in the first chunk of a span: the number of its chunks, or more */
+		uint32_t ordinal;     /* in levels, which have no spans: 1 more than in the chunk before */
 	};
 	uint32_t least;
 	uint8_t used, live, class;
@@ -78,7 +79,7 @@ struct hwt_bucket {
 struct hwt_stock {
 	struct hwt_chunk *free[CHUNK_CLASSES];
 	struct hwt_slabs slabs;
-	struct hwt_slab *retired; /* slabs that a restart has left */
+	struct hwt_slab *retired; /* slabs that a restart has taken out */
 	size_t used;              /* chunks in buckets; 0: no bucket has a member */
 };
 
@@ -122,8 +123,8 @@ static inline int32_t smaller(int32_t a, int32_t b)
 }
 
 /*
- * Returns the first index from `i` on whose round has come, `end` if there is none.  Lowers *least to the least
- * distance of the rounds before it.
+ * Returns the first index from `i` on whose round has come, or `end`.  Lowers *least to the least distance of the
+ * rounds before that index.
  */
 static inline unsigned skip_not_due(const uint32_t *rounds, unsigned i, unsigned end, uint32_t round, int32_t *least)
 {
@@ -144,7 +145,7 @@ static inline unsigned skip_not_due(const uint32_t *rounds, unsigned i, unsigned
 	return i;
 }
 
-/* Makes a span of the chunks from this one to before `behind`, all of one bucket. */
+/* Makes a span of the chunks from this one to the one before `behind`, all of one bucket. */
 static inline void chunk_span_set(struct hwt_chunk *chunk, struct hwt_chunk *behind, uint32_t chunks, uint32_t least)
 {
 	chunk->span = behind;
@@ -153,7 +154,7 @@ static inline void chunk_span_set(struct hwt_chunk *chunk, struct hwt_chunk *beh
 	behind->span_from = chunk;
 }
 
-/* Dissolves the span that begins here, if one does. */
+/* Dissolves the span that begins with this chunk, if there is one. */
 static inline void chunk_span_clear(struct hwt_chunk *chunk)
 {
 	if (chunk->span != NULL)
@@ -161,7 +162,7 @@ static inline void chunk_span_clear(struct hwt_chunk *chunk)
 	chunk->span = NULL;
 }
 
-/* Fetches what hwt_bucket_remove will write to. */
+/* Fetches the lines that hwt_bucket_remove will write. */
 static inline void hwt_bucket_prefetch(uintptr_t place)
 {
 	prefetch_for_write(place_chunk(place));
@@ -171,12 +172,15 @@ static inline void hwt_bucket_prefetch(uintptr_t place)
 void hwt_stock_destroy(struct hwt_stock *stock);
 
 /*
- * Gives memory back while no bucket has a member: begins again with the newest slab, and frees one of the others, of at
- * most 256 KiB, at a call: that takes some tens of microseconds.  Returns true if there are more.
+ * Gives memory back while no bucket has a member.  The stock begins again with the newest slab, and each call frees one
+ * of the other slabs, of at most 256 KiB, in some tens of microseconds.  Returns true if there are more to free.
  */
 bool hwt_stock_trim(struct hwt_stock *stock, size_t *bytes);
 
-/* Fetch what bucket_append will write to: the head of the last chunk, then, once that has arrived, its end. */
+/*
+ * Fetch the lines that bucket_append will write: the head of the last chunk, then, once the head has arrived, the end
+ * of the members.
+ */
 static inline void bucket_prefetch_last(const struct hwt_bucket *bucket)
 {
 	if (bucket->last != NULL)
@@ -193,8 +197,9 @@ static inline void bucket_prefetch_end(const struct hwt_bucket *bucket)
 	prefetch_for_write(&chunk_rounds(chunk)[chunk->used]);
 }
 
-/* Appends a chunk whose first member will have this round.  Returns NULL, and changes nothing,
- * if there is no memory. */
+/*
+ * Appends a chunk whose first member will have this round.  Returns NULL, and changes nothing, if there is no memory.
+ */
 struct hwt_chunk *hwt_bucket_extend(struct hwt_stock *stock, struct hwt_bucket *bucket, uint32_t round);
 
 /* Adds a member.  The chunk must have room. */
@@ -210,8 +215,7 @@ static inline void chunk_add(struct hwt_chunk *chunk, struct hwt_record *record,
 		chunk->least = round;
 }
 
-/* Appends a record; clamped: see B5.  Amortised O(1).  Returns false, and changes nothing, if there is
- * no memory. */
+/* Appends a record.  Amortised O(1).  Returns false, and changes nothing, if there is no memory.  `clamped`: B5. */
 static inline bool bucket_append(struct hwt_stock *stock, struct hwt_bucket *bucket, struct hwt_record *record,
 				 uint32_t round, bool clamped)
 {
@@ -232,13 +236,14 @@ static inline bool bucket_append(struct hwt_stock *stock, struct hwt_bucket *buc
 void hwt_bucket_remove(struct hwt_stock *stock, struct hwt_record *record);
 
 /*
- * Returns the least distance of a member's round from `round`, INT32_MAX without a member.  The caller knows that it is
- * at least `bound`, so the search ends at the first member with that distance.  Each visit counts down *visits; returns
- * `bound` when they are used up.  Corrects the least of each chunk whose earliest member has left.  O(chunks).
+ * Returns the least distance of a member's round from `round`, or INT32_MAX if the bucket has no member.  The caller
+ * knows that the distance is at least `bound`, so the search ends at the first member with that distance.  Each visit
+ * of a chunk counts *visits down; when it is used up, the answer is `bound`.  Corrects `least` of each chunk whose
+ * earliest member has left.  O(chunks).
  */
 int32_t hwt_bucket_least(const struct hwt_bucket *bucket, uint32_t round, int32_t bound, unsigned *visits);
 
-/* Takes up to max members out, and returns how many.  Their places are stale. */
+/* Takes up to max members out, and returns their number.  Their places are stale. */
 size_t hwt_bucket_sweep(struct hwt_stock *stock, struct hwt_bucket *bucket, struct hwt_record **all, size_t max);
 
 /* Unlinks a chunk without members, and gives it back to the stock. */

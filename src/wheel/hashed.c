@@ -7,14 +7,14 @@
  *       tick             = round * buckets + bucket
  *       remaining rounds = round of the deadline - round of the wheel
  *
- *   A timeout waits in bucket (tick mod buckets), together with timeouts of other rounds.  We store the round in which
- *   it is due, not the rounds remaining, which would have to be counted down; so a pass writes nothing.  A pass reads 4
- *   bytes a member, and only the head of a chunk in which nothing is due (bucket.h).  A tree knows which bucket is due
- *   next (ring.h), so ticks at which nothing is due cost nothing.
+ *   A timeout waits in bucket (tick mod buckets), together with timeouts of other rounds.  The bucket stores the round
+ *   in which a timeout is due, not the remaining rounds, which a pass would have to count down; so a pass writes
+ *   nothing.  A pass reads 4 bytes a member, and only the head of a chunk in which nothing is due (bucket.h).  A tree
+ *   knows which bucket is due next (ring.h), so ticks at which nothing is due cost nothing.
  *
  *   Rounds have 32 bits and are compared by signed distance.  A round further off than MAX_REMAINING is cut to that,
- *   and its chunk is flagged.  When it comes up, its true round is computed again.  The member stays where it is, so
- *   it keeps its turn.
+ *   and its chunk is flagged (`clamped`).  When the cut round comes, the true round is computed again.  The member
+ *   stays in its place, so it keeps its turn.
  *
  * Threads: see wheel.h.
  *
@@ -33,9 +33,9 @@
 #include <stdalign.h>
 
 #define MAX_REMAINING (INT32_MAX - 1)
-#define NEVER_REMAINING INT32_MAX /* of a hole that has been passed */
+#define NEVER_REMAINING INT32_MAX /* the distance of a hole that a pass has seen */
 
-/* The most chunks that a span has. */
+/* The most chunks of a span. */
 #define SPAN_CHUNKS 64
 
 struct hashed {
@@ -44,18 +44,18 @@ struct hashed {
 	unsigned bits;
 	struct hwt_ring ring;
 
-	/* Where collect stands in the bucket of wheel.tick. */
-	int64_t pass_tick;       /* the tick it is for, -1: none */
+	/* How far collect has come in the bucket of wheel.tick. */
+	int64_t pass_tick;       /* the tick that is being collected, -1: none */
 	struct hwt_chunk *chunk; /* NULL: the pass is done */
 	unsigned index;
-	int32_t chunk_least; /* least distance among the members of the chunk so far */
+	int32_t chunk_least; /* least distance of the chunk's members so far */
 	int32_t bucket_least;
 
-	/* The span that is growing, from `span` to before the current chunk. */
-	struct hwt_chunk *span; /* NULL: none */
+	/* The span that is growing, from `span` to the chunk before the current one. */
+	struct hwt_chunk *span; /* NULL: no span */
 	uint32_t span_chunks, span_limit;
 	int32_t span_least;
-	uint32_t passed; /* chunks since the last one with something due */
+	uint32_t passed; /* chunks since the last chunk with a due member */
 };
 
 static inline struct hashed *hashed_of(struct hwt_wheel *wheel)
@@ -87,7 +87,7 @@ static size_t hashed_place(struct hwt_wheel *wheel, struct hwt_record *const *re
 	struct hashed *hashed = hashed_of(wheel);
 	size_t i = 0;
 
-	/* The last chunk of a bucket is rarely in the cache.  Its head says which other lines will be written. */
+	/* The last chunk of a bucket is rarely in the cache.  Its head says which other lines the append will write. */
 	for (size_t j = 0; j < n; j++)
 		bucket_prefetch_last(&hashed->ring.buckets[(uint32_t)ticks[j] & hashed->mask]);
 	for (size_t j = 0; j < n; j++)
@@ -103,8 +103,9 @@ static int64_t hashed_next_due(const struct hwt_wheel *wheel)
 }
 
 /*
- * A member of a flagged chunk has come up.  Returns true, with its round corrected, if it is due in a later one.  A
- * rescheduled record may be due in another bucket.  It is collected, and checked before it runs.
+ * The round of a member of a flagged chunk has come.  If the member is due in a later round, corrects its round and
+ * returns true.  A rescheduled record may belong to another bucket: it is collected, and the worker checks it before it
+ * runs.
  */
 static bool still_far(struct hashed *hashed, struct hwt_chunk *chunk, unsigned i)
 {
@@ -160,7 +161,7 @@ static void begin_chunk(struct hashed *hashed, struct hwt_chunk *chunk)
 		__builtin_prefetch(chunk->span != NULL ? chunk->span : chunk->next);
 }
 
-/* Ends the current chunk, in which something was due: settles its least round, drops it if it is empty. */
+/* Ends the current chunk, in which a member was due: sets its least round, or drops the chunk if it is empty. */
 static void end_chunk(struct hashed *hashed)
 {
 	struct hwt_chunk *chunk = hashed->chunk, *next = chunk->next;
@@ -176,9 +177,9 @@ static void end_chunk(struct hashed *hashed)
 }
 
 /*
- * Passes over the chunks from the current one to before `next`, in which nothing is due; `least` is their least
- * distance.  They join the span before them, or begin one.  A span may be the longer, the further it is from what was
- * last due: the neighbours of that are likely to be due soon, and would break up a long span.
+ * Passes over the chunks from the current one to the one before `next`, in which nothing is due; `least` is their least
+ * distance.  They join the span before them, or begin a span.  A span may be the longer, the further it is from the
+ * last due member: the neighbours of a due member are likely to be due soon, and would break up a long span.
  */
 static void pass_chunks(struct hashed *hashed, struct hwt_chunk *next, uint32_t chunks, int32_t least)
 {
@@ -202,7 +203,7 @@ static void pass_chunks(struct hashed *hashed, struct hwt_chunk *next, uint32_t 
 	begin_chunk(hashed, next);
 }
 
-/* Passes over a chunk or a span.  Returns false if something in the current chunk is due. */
+/* Passes over a chunk or a span.  Returns false if a member of the current chunk is due. */
 static bool pass(struct hashed *hashed, uint32_t round)
 {
 	struct hwt_chunk *chunk = hashed->chunk;
@@ -232,7 +233,10 @@ static void begin_pass(struct hashed *hashed)
 	begin_chunk(hashed, hashed->ring.buckets[(uint32_t)hashed->wheel.tick & hashed->mask].first);
 }
 
-/* Returns the tick of a member of this bucket that is due in `distance` rounds; INT32_MAX stands for no member. */
+/*
+ * Returns the tick of a member of this bucket that is due in `distance` rounds.  INT32_MAX, no member, gives
+ * HWT_TICK_NEVER.
+ */
 static int64_t tick_of_member(const struct hashed *hashed, uint32_t bucket, int32_t distance)
 {
 	int64_t tick = round_of(hashed, hashed->wheel.tick) << hashed->bits | bucket;
@@ -266,7 +270,7 @@ static size_t hashed_collect(struct hwt_wheel *wheel, struct hwt_record **due, s
 	else if (hashed->chunk == NULL)
 		return 0;
 	while (hashed->chunk != NULL && n < max) {
-		/* A chunk that was begun is not passed over: its least is set at its end. */
+		/* A chunk that was begun is not passed over, as its `least` is set only at its end. */
 		if (pass(hashed, round))
 			continue;
 		n += collect_chunk(hashed, due + n, max - n);

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * The layout of levels; levels.h draws it.  Placing: the level of a timeout, and its place there.  Demotion: timeouts
- * go down the levels as their tick comes near.  Then what the wheel asks of a layout.
+ * go down the levels as their tick comes near.  Then the functions of a layout.
  */
 #include "wheel/levels.h"
 #include "base/mem.h"
 
 #include <stdalign.h>
 
-/* Records that a slice brings down, at least: about 50 microseconds. */
+/* The least number of records that a slice brings down: about 50 microseconds. */
 #ifdef HWT_TEST
-#define SLICE 100 /* so that few are many */
+#define SLICE 100 /* so that tests need few records */
 #else
 #define SLICE 1024
 #endif
@@ -24,7 +24,7 @@ static bool is_empty(const struct hwt_levels *h, unsigned level, uint64_t block)
 
 /*
  * Returns the level for a tick, at most `most`; see "Order" in levels.h.  Above the level of the highest bit in which
- * the tick differs from the present one, both are of the same block.
+ * the tick differs from the present tick, both ticks are of the same block.
  */
 static inline unsigned level_for(const struct hwt_levels *h, int64_t tick, unsigned most)
 {
@@ -48,7 +48,10 @@ static bool make_level(struct hwt_levels *h, unsigned level)
 	return true;
 }
 
-/* Returns when a bucket is next to be visited: at a member's tick or, with many, once it can be brought down. */
+/*
+ * Returns the tick at which a bucket is to be visited next: a member's tick; with many members the tick from which on
+ * it can be brought down.
+ */
 static int64_t attention(const struct hwt_levels *h, const struct hwt_bucket *bucket, int64_t tick, unsigned level)
 {
 	int64_t lead;
@@ -60,7 +63,10 @@ static int64_t attention(const struct hwt_levels *h, const struct hwt_bucket *bu
 	return lead < tick ? lead : tick;
 }
 
-/* A member's tick is kept in 32 bits.  In blocks of more than 2^32 ticks it is computed from the deadline again. */
+/*
+ * Places a record at a level.  A chunk keeps the low 32 bits of a member's tick; in blocks of more than 2^32 ticks the
+ * tick is computed from the deadline again.
+ */
 static bool place_one(struct hwt_levels *h, struct hwt_record *record, int64_t tick, unsigned level)
 {
 	uint32_t index = index_of(h, block_of(h, tick, level));
@@ -75,7 +81,7 @@ static bool place_one(struct hwt_levels *h, struct hwt_record *record, int64_t t
 	return true;
 }
 
-/* Places records in order, none above level `most`.  Returns how many; fewer than n when memory ran out. */
+/* Places records in order, none above level `most`.  Returns their number, which is less than n if memory ran out. */
 static size_t place(struct hwt_levels *h, struct hwt_record *const *records, const int64_t *ticks, size_t n,
 		    unsigned most)
 {
@@ -84,7 +90,10 @@ static size_t place(struct hwt_levels *h, struct hwt_record *const *records, con
 	uint8_t level[HWT_PLACE_MAX];
 	size_t i = 0;
 
-	/* All levels can be chosen first: a record changes the level only of those that go to its own bucket. */
+	/*
+	 * All levels can be chosen first: placing a record changes the level only of records that go to the same
+	 * bucket.
+	 */
 	for (size_t j = 0; j < n; j++) {
 		level[j] = (uint8_t)level_for(h, ticks[j], most);
 		bucket[j] = &none;
@@ -108,7 +117,10 @@ static int64_t member_tick(const struct hwt_levels *h, const struct hwt_record *
 
 	if (likely(shift <= 32))
 		return begin + (int64_t)(uint32_t)(low - (uint32_t)begin);
-	/* A rescheduled record may be due at any tick.  It is checked before it runs; any tick of the block will do. */
+	/*
+	 * A rescheduled record may be due at any tick.  The worker checks it before it runs, so any tick of the block
+	 * will do.
+	 */
 	tick = grid_tick_of(&h->wheel.grid, record_deadline(record));
 	return tick < begin ? begin : tick < last ? tick : last;
 }
@@ -120,7 +132,7 @@ struct gathered {
 	size_t n;
 };
 
-/* Collects members of a chunk from *at on, and prefetches them. */
+/* Gathers members of a chunk from *at on, and prefetches them. */
 static void gather(const struct hwt_levels *h, struct hwt_chunk *chunk, unsigned *at, uint64_t block, unsigned level,
 		   struct gathered *to)
 {
@@ -138,7 +150,7 @@ static void gather(const struct hwt_levels *h, struct hwt_chunk *chunk, unsigned
 	}
 }
 
-/* Brings the first chunk of a bucket down.  Returns how many records; some stay if memory ran out. */
+/* Brings the members of a chunk down.  Returns their number; some members stay if memory ran out. */
 static size_t bring_chunk_down(struct hwt_levels *h, struct hwt_chunk *chunk, uint64_t block, unsigned level)
 {
 	struct gathered gathered;
@@ -160,8 +172,8 @@ static size_t bring_chunk_down(struct hwt_levels *h, struct hwt_chunk *chunk, ui
 }
 
 /*
- * Without memory the rest of a bucket goes to the unplaced list, in its order, and before the members that are there:
- * they came later.
+ * If there is no memory, the rest of a bucket goes to the unplaced list, in its order, and in front of the records that
+ * are there: they came later.
  */
 static void give_up(struct hwt_levels *h, unsigned level)
 {
@@ -186,7 +198,7 @@ static void give_up(struct hwt_levels *h, unsigned level)
 	hwt_ring_set(&h->level[level], index, HWT_TICK_NEVER);
 }
 
-/* All of the present block's bucket.  false: memory has come to an end. */
+/* Brings all members of the present block's bucket down.  Returns false if memory ran out. */
 static bool bring_all_down(struct hwt_levels *h, unsigned level)
 {
 	uint64_t block = block_of(h, h->wheel.tick, level);
@@ -204,9 +216,9 @@ static bool bring_all_down(struct hwt_levels *h, unsigned level)
 }
 
 /*
- * Empties the buckets of the blocks that begin now, at the levels 1 to this one (K2).
+ * Empties the buckets of the blocks that begin now, at the levels 1 to `level` (K2).
  *
- * Those of the finer levels have come down before: they go first, or the others would be placed before them.
+ * The finer levels go first: their members came down earlier, and have to be placed before those of the coarser levels.
  */
 static void begin_blocks(struct hwt_levels *h, unsigned level)
 {
@@ -220,8 +232,8 @@ static void begin_blocks(struct hwt_levels *h, unsigned level)
 }
 
 /*
- * A slice of the next block's bucket, of such a size that half of the time that is left will do for all of them; if
- * that is a small one, a larger one later.
+ * Brings a slice of the next block's bucket down.  Its size is such that half of the time that is left is enough for
+ * all slices.  If that would make slices smaller than SLICE, they have this size and come less often.
  */
 static void bring_slice_down(struct hwt_levels *h, unsigned level)
 {
@@ -243,7 +255,7 @@ static void bring_slice_down(struct hwt_levels *h, unsigned level)
 	hwt_ring_set(&h->level[level], index, bucket->first != NULL ? next : HWT_TICK_NEVER);
 }
 
-/* Returns true if the bucket that is being brought down wanted attention at a tick that is over. */
+/* Returns true if a slice of the bucket that is being brought down is overdue. */
 static bool wants_slice(const struct hwt_levels *h, unsigned level)
 {
 	const struct hwt_ring *at = &h->level[level];
@@ -251,7 +263,7 @@ static bool wants_slice(const struct hwt_levels *h, unsigned level)
 	return at->buckets != NULL && ring_due(at, index_of(h, block_of(h, h->wheel.tick, level) + 1)) < h->wheel.tick;
 }
 
-/* Returns the exact entry of the bucket that is first at its level. */
+/* Returns the exact tree entry of the first bucket of a level. */
 static int64_t first_tick(const struct hwt_levels *h, unsigned level)
 {
 	const struct hwt_ring *at = &h->level[level];
@@ -261,7 +273,7 @@ static int64_t first_tick(const struct hwt_levels *h, unsigned level)
 	int64_t first = HWT_TICK_NEVER;
 
 	for (unsigned chunks = 0; chunk != NULL; chunk = chunk->next, chunks++) {
-		if (level == 0 || chunks == FEW_CHUNKS) /* all of one tick; it has to be brought down */
+		if (level == 0 || chunks == FEW_CHUNKS) /* its members have one tick, or it has to be brought down */
 			return ring_first_due(at);
 		for (unsigned i = 0; i < chunk->used; i++) {
 			const struct hwt_record *record = chunk->records[i];

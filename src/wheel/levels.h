@@ -13,13 +13,13 @@
  *         3     N^3 t         2 N^4 t          4.4 min      9.3 h         37 h         4.4 years
  *         4     N^4 t         2 N^5 t          4.7 h        25 days       2.2 years    ...
  *
- *   A level is made when it is first needed, and every tick of an int64_t has one.  Granularity is not precision: a
- *   timeout comes down level by level, and is collected at exactly its tick.
+ *   A level is made when it is first needed, and there is a level for every tick of an int64_t.  Granularity is not
+ *   precision: a timeout comes down level by level, and is collected at exactly its tick.
  *
- *   Blocks are aligned; distance does not matter.  A level has buckets for two blocks of the level above, the present
- *   one and the next: 2 N of them.
+ *   Blocks are aligned; distance does not matter.  A level has 2 N buckets, for two blocks of the level above: the
+ *   present block and the next.
  *
- *       level 1   | . . . . C n . . | . . . . . . . . |      C: the present block.  Its bucket is empty: all is below
+ *       level 1   | . . . . C n . . | . . . . . . . . |      C: the present block.  Its bucket is empty
  *                         |  \                               n: the next block.  It is being brought down
  *                         |    \
  *       level 0   | . . . c . . . . | . . . . . . . . |      c: the present tick
@@ -29,20 +29,21 @@
  *   it do not delay what is due meanwhile.  A bucket with few timeouts waits until the first of them is due, so a
  *   lonely timeout causes no wake-up on its way down.
  *
- *   The tree of each level (ring.h) knows which tick comes next, for a timeout or for a slice.  Time goes there at
- *   once; an empty bucket is not touched.
+ *   The tree of each level (ring.h) knows which tick comes next, for a timeout or for a slice.  The wheel goes to that
+ *   tick at once; empty buckets are not touched.
  *
  * Order
  *
  *   A timeout goes to the coarsest level at which its bucket has members, or else to the finest level that reaches it.
- *   While a bucket is being brought down, later timeouts of its block therefore queue up at its end.  Once it is empty,
- *   all that was in it is below, before them.  A bucket is brought down from its front.  So none overtakes (W2).
+ *   So while a bucket is being brought down, from its front, later timeouts of its block queue up at its end.  Once the
+ *   bucket is empty, its timeouts are below, and later ones are placed behind them.  So no timeout overtakes another
+ *   (W2).
  *
  * Threads: see wheel.h.
  *
  * Invariants
  *
- *   K1  a member of level l is of a block of level l + 1 that is the present one or the next.
+ *   K1  a member of level l belongs to the present block of level l + 1, or to the next.
  *   K2  the bucket of the present block is empty, at each level above 0.
  *   K3  the entry of a bucket in the tree <= the tick of each of its members.
  *

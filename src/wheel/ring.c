@@ -5,7 +5,7 @@
 
 static size_t level_entries(uint32_t buckets, unsigned level)
 {
-	/* Rounded up to a whole group, so that a group can be read without a search for its end. */
+	/* Rounded up to a whole group, so that a group can be read without a check for its end. */
 	return ((((size_t)buckets - 1) >> (level * RING_FANOUT_BITS)) + RING_FANOUT) / RING_FANOUT * RING_FANOUT;
 }
 
@@ -79,7 +79,7 @@ uint32_t hwt_ring_first(const struct hwt_ring *ring)
 	uint32_t entry = 0;
 
 	for (unsigned l = ring->top; l-- > 0;)
-		for (entry <<= RING_FANOUT_BITS; ring->level[l][entry] != urgency;) /* D1: one of the group has it */
+		for (entry <<= RING_FANOUT_BITS; ring->level[l][entry] != urgency;) /* D1: one of the group is equal */
 			entry++;
 	return entry;
 }

@@ -1,26 +1,26 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A ring of buckets, and which of them is due first: a tree of minima over the buckets.
+ * A ring of buckets, and a tree of minima that knows which bucket is due first.
  *
  * Structure
  *
- *   Level 0 of the tree holds for each bucket the first tick at which something in it may be due.  Each level above
- *   holds the minima of 16 entries below, and the last level has one entry: the answer.  512 buckets make levels of
- *   512, 32, 2 and 1.
+ *   Level 0 of the tree holds for each bucket the first tick at which a member may be due.  Each level above holds the
+ *   minima of 16 entries below, and the last level has one entry: the answer.  512 buckets make levels of 512, 32, 2
+ *   and 1.
  *
  *   An entry is kept as urgency, HWT_TICK_NEVER - tick.  Zeroed memory then means that nothing is ever due, so 2^20
- *   buckets cost nothing until they are used.  Minima become maxima.
+ *   buckets cost nothing until they are used.  In terms of urgency the minima are maxima.
  *
- * Cost: ring_first_due O(1).  ring_lower usually O(1): it stops where the bucket is not the first of its group.
- * hwt_ring_set and hwt_ring_first O(levels).  hwt_ring_clear O(entries that are not "never").
+ * Cost: ring_first_due O(1).  ring_lower usually O(1): it stops at the first level at which the bucket is not the first
+ * of its group.  hwt_ring_set and hwt_ring_first O(levels).  hwt_ring_clear O(entries that are not "never").
  *
  * Threads: one, the worker.
  *
  * Invariants
  *
  *   D1  level[l + 1][i] = max of level[l][16 i .. 16 i + 15].
- *   D2  ring_first_due <= the first tick at which anything is due.  They are equal but for members that were removed
- *       since their bucket was last passed or settled (wheel.h).
+ *   D2  ring_first_due <= the first tick at which a member is due.  They differ only by members that were removed since
+ *       their bucket was last collected or settled (wheel.h).
  */
 #ifndef HWT_RING_H
 #define HWT_RING_H
@@ -38,7 +38,7 @@ struct hwt_ring {
 	unsigned top; /* index of the level with one entry */
 };
 
-/* Makes empty buckets.  Returns false, and changes nothing, if there is no memory. */
+/* Makes a ring of empty buckets.  Returns false, and changes nothing, if there is no memory. */
 bool hwt_ring_make(struct hwt_ring *ring, uint32_t buckets);
 
 /* Frees the buckets.  A ring that was never made is allowed. */
@@ -57,8 +57,8 @@ uint32_t hwt_ring_first(const struct hwt_ring *ring);
 void hwt_ring_clear(struct hwt_ring *ring);
 
 /*
- * Takes up to max records out of the buckets that have an entry, in no order.  Their places are stale.  Returns how
- * many; fewer than max: the ring is empty.
+ * Takes up to max records out of the buckets, in no order.  Their places are stale.  Returns the number of records; if
+ * it is less than max the ring is empty.
  */
 size_t hwt_ring_sweep(struct hwt_ring *ring, struct hwt_stock *stock, struct hwt_record **all, size_t max);
 
@@ -67,7 +67,7 @@ static inline uint64_t ring_urgency(int64_t tick)
 	return (uint64_t)(HWT_TICK_NEVER - tick);
 }
 
-/* Something in the bucket is due at this tick. */
+/* Lowers the entry of a bucket to this tick, at which a member is due. */
 static inline void ring_lower(struct hwt_ring *ring, uint32_t bucket, int64_t tick)
 {
 	uint64_t urgency = ring_urgency(tick);
@@ -82,7 +82,7 @@ static inline int64_t ring_due(const struct hwt_ring *ring, uint32_t bucket)
 	return HWT_TICK_NEVER - (int64_t)ring->level[0][bucket];
 }
 
-/* Returns the first tick at which anything is due, HWT_TICK_NEVER when nothing is. */
+/* Returns the first tick at which a member may be due, or HWT_TICK_NEVER. */
 static inline int64_t ring_first_due(const struct hwt_ring *ring)
 {
 	return HWT_TICK_NEVER - (int64_t)ring->level[ring->top][0];

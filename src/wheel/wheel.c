@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What the layouts share: the unplaced and the postponed records.  wheel.h says what they are. */
+/* The part that both layouts share: lists of unplaced, postponed and held records; wheel.h. */
 #include "wheel/wheel.h"
 #include "base/mem.h"
 
@@ -28,7 +28,7 @@ static void list_prepend(struct hwt_wheel_list *list, struct hwt_record *record)
 	list->first = record;
 }
 
-/* Takes the first record out, or returns NULL.  Its place is stale. */
+/* Takes the first record out.  Returns NULL if there is none.  The record's place is stale. */
 static struct hwt_record *list_pop(struct hwt_wheel_list *list)
 {
 	struct hwt_record *record = list->first;
@@ -51,7 +51,7 @@ static size_t take_list(struct hwt_wheel_list *list, struct hwt_record **records
 	return n;
 }
 
-/* One of the unplaced records is due at this tick. */
+/* Notes that an unplaced record is due at this tick. */
 static void want_unplaced_at(struct hwt_wheel *wheel, int64_t tick)
 {
 	if (tick < wheel->unplaced_due)
@@ -72,15 +72,15 @@ static int64_t tick_to_place(const struct hwt_wheel *wheel, const struct hwt_rec
 }
 
 /*
- * The same for a record whose deadline a mover may be writing.  Such a record is due at once and RESCHEDULED, so
- * that the worker checks its deadline again before it runs.  (A job that hands its record over sets RESCHEDULING
- * alone.) A mover that starts after this load of the word notifies the worker if the deadline moves earlier.
+ * Returns the tick for a record whose deadline a mover may be writing.  Such a record is due at once and RESCHEDULED,
+ * so that the worker checks its deadline again before it runs.  (A job that hands its record over sets RESCHEDULING
+ * alone.)  A mover that starts after this load of the word notifies the worker if the deadline moves earlier.
  */
 static int64_t tick_to_look(const struct hwt_wheel *wheel, struct hwt_record *record)
 {
 	if (likely(!word_has(record_word(record), WORD_RESCHEDULING))) /* [move] */
 		return tick_to_place(wheel, record);
-	/* Relaxed: the flag is for this thread.  A mover that stores the word over it has set it, too. */
+	/* Relaxed: the flag is for this thread.  A mover whose store overwrites the word has set the flag, too. */
 	atomic_fetch_or_explicit(&record->word, WORD_RESCHEDULED, memory_order_relaxed);
 	return wheel->tick;
 }
@@ -126,7 +126,7 @@ void hwt_wheel_hold(struct hwt_wheel *wheel, struct hwt_record *record)
 
 static bool is_lazy(struct hwt_record *record)
 {
-	/* Relaxed: the worker sees what it flagged itself; what a canceller flags may be seen a pass later. */
+	/* Relaxed: the worker sees its own LAZY; that of a canceller it may see a pass later. */
 	return word_state(atomic_load_explicit(&record->word, memory_order_relaxed)) == STATE_LAZY;
 }
 
@@ -136,7 +136,7 @@ void hwt_wheel_retry_unplaced(struct hwt_wheel *wheel)
 		struct hwt_record *record = wheel->unplaced.first, *next = list_next(record);
 		int64_t tick = tick_to_look(wheel, record);
 
-		/* A lazy record leaves with the next collect; those behind it are tried after that. */
+		/* A lazy record leaves with the next collect; the records behind it are tried after that. */
 		if (is_lazy(record)) {
 			wheel->unplaced_due = wheel->tick;
 			return;
@@ -149,7 +149,7 @@ void hwt_wheel_retry_unplaced(struct hwt_wheel *wheel)
 	wheel->unplaced_due = HWT_TICK_NEVER;
 }
 
-/* Takes the first records of a list.  Lazy ones go to the unplaced list, for the next collect. */
+/* Takes the first records of a list, to be placed.  Lazy records go to the unplaced list, for the next collect. */
 static size_t take_to_place(struct hwt_wheel *wheel, struct hwt_wheel_list *list, struct hwt_record **records,
 			    int64_t *ticks)
 {
@@ -196,8 +196,8 @@ void hwt_wheel_prefetch(const struct hwt_record *record)
 }
 
 /*
- * Takes a record out of its bucket, and returns true, also if it is nowhere.  The trees of the layout are left as they
- * are: settle corrects them, once for many removals.
+ * Takes a record out of its bucket, if it is in one.  Returns false if it is in a list.  The trees of the layout stay
+ * as they are: settle corrects them, once for many removals.
  */
 static inline bool leave_bucket(struct hwt_wheel *wheel, struct hwt_record *record)
 {
@@ -264,7 +264,7 @@ static void sort_unplaced(struct hwt_wheel *wheel)
 	}
 }
 
-/* One pass over all of them serves all collects of a tick. */
+/* Collects unplaced records.  One pass over the list serves all collects of a tick. */
 static size_t collect_unplaced(struct hwt_wheel *wheel, struct hwt_record **due, size_t max)
 {
 	size_t n;

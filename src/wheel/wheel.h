@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The wheel: which records are due at which tick.  It knows ticks; no clock, no threads, no tasks.
+ * The wheel: knows which records are due at which tick.  It has no clock, no threads and no tasks.
  *
  * Structure
  *
  *   An interface over two layouts (hashed.c, levels.c), and what they share: the current tick and some lists.  A record
- *   for which a layout has no memory is unplaced: it goes on a list, linked through itself.  Each pass tries it again,
- *   and it expires from there when it becomes due.  So a lack of memory delays nothing and loses nothing.  A record
- *   that is postponed in the middle of a tick waits for the end of that tick, on a list of the same kind; a held one,
- *   which runs again, for the end of all ticks that have come.
+ *   for which a layout has no memory is unplaced: it goes on a list, linked through itself.  Each pass tries to place
+ *   it again; if it becomes due before, it expires from the list.  So a lack of memory delays no timeout and loses
+ *   none.  A postponed record waits on a list of the same kind for the end of the tick; a held record, which runs
+ *   again, waits for the end of all ticks that have come.
  *
  *   A user of the wheel goes from tick to tick:
  *
@@ -25,10 +25,10 @@
  *
  * Invariants
  *
- *   W1  nothing in the wheel is due before wheel->tick.
- *   W2  two records of one tick are collected in the order in which they were placed.  The unplaced ones come after all
+ *   W1  no record in the wheel is due before wheel->tick.
+ *   W2  two records of one tick are collected in the order in which they were placed.  Unplaced records come after all
  *       others: while there are any, each new record joins them.
- *   W3  between the first and the last collect of a tick nothing is placed and nothing removed.
+ *   W3  between the first and the last collect of a tick no record is placed and none removed.
  */
 #ifndef HWT_WHEEL_H
 #define HWT_WHEEL_H
@@ -39,19 +39,25 @@
 
 #define HWT_PLACE_MAX 32
 
-/* Buckets that hwt_wheel_settle visits before it gives up: some 70 microseconds. */
+/* Visits of buckets and chunks after which hwt_wheel_settle gives up: some 70 microseconds. */
 #define HWT_SETTLE_VISITS 1024
 
 struct hwt_wheel;
 
 struct hwt_wheel_layout {
-	/* Places records that are due at ticks >= wheel->tick, in order.  Returns how many; fewer without memory. */
+	/*
+	 * Places records that are due at ticks >= wheel->tick, in order.  Returns their number, less than n if memory
+	 * ran out.
+	 */
 	size_t (*place)(struct hwt_wheel *wheel, struct hwt_record *const *records, const int64_t *ticks, size_t n);
 	int64_t (*next_due)(const struct hwt_wheel *wheel);
 	void (*settle)(struct hwt_wheel *wheel, unsigned visits);
-	/* wheel->tick becomes tick, which is later.  NULL: the layout has nothing to do for that. */
+	/* Makes wheel->tick the later tick `tick`.  NULL: the layout has nothing to do. */
 	void (*seek)(struct hwt_wheel *wheel, int64_t tick);
-	/* Nothing is due at wheel->tick any more: it may become an earlier tick, or be collected again.  May be NULL. */
+	/*
+	 * Called when no record is left at wheel->tick, which may become an earlier tick or be collected again.  May be
+	 * NULL.
+	 */
 	void (*reset)(struct hwt_wheel *wheel);
 	size_t (*collect)(struct hwt_wheel *wheel, struct hwt_record **due, size_t max);
 	size_t (*sweep)(struct hwt_wheel *wheel, struct hwt_record **all, size_t max);
@@ -59,35 +65,38 @@ struct hwt_wheel_layout {
 	void (*destroy)(struct hwt_wheel *wheel);
 };
 
-/* Records in no bucket, in their order. */
+/* An ordered list of records that are in no bucket. */
 struct hwt_wheel_list {
 	struct hwt_record *first, *last; /* linked through place, bit 0 set */
 };
 
 struct hwt_wheel {
 	const struct hwt_wheel_layout *layout;
-	struct hwt_grid grid;   /* turns deadlines into ticks; start_ns is set before the first use */
-	int64_t tick;           /* the next one to expire */
+	struct hwt_grid grid;   /* converts deadlines to ticks; start_ns is set before the first use */
+	int64_t tick;           /* the next tick to expire */
 	struct hwt_stock stock; /* the chunks of all buckets */
-	_Atomic size_t bytes;   /* of all but the chunks; the worker writes */
+	_Atomic size_t bytes;   /* all memory but the chunks; the worker writes */
 
 	struct hwt_wheel_list unplaced;
-	int64_t unplaced_due; /* not later than the first tick at which one of them wants attention */
+	int64_t unplaced_due; /* a lower bound of the tick at which an unplaced record is due or can be dropped */
 
-	struct hwt_wheel_list ripe; /* those that the next collects of this tick return; empty between two ticks */
+	struct hwt_wheel_list ripe; /* unplaced ones that the next collects return; empty between two ticks */
 
 	struct hwt_wheel_list postponed, held;
 };
 
-/* Returns a wheel of the hashed layout with a power of two of buckets, or NULL without memory. */
+/* Makes a wheel of the hashed layout with a power of two of buckets.  Returns NULL if there is no memory. */
 struct hwt_wheel *hwt_wheel_hashed_create(uint32_t buckets);
 
-/* Returns one of the hierarchical layout, with a power of two of at least 2 buckets a block, or NULL. */
+/*
+ * Makes a wheel of the hierarchical layout, with a power of two, at least 2, of buckets a block.  Returns NULL if there
+ * is no memory.
+ */
 struct hwt_wheel *hwt_wheel_levels_create(uint32_t size);
 
 void hwt_wheel_destroy(struct hwt_wheel *wheel);
 
-/* For layouts: begins with `bytes` of zeroed memory, which hwt_wheel_destroy frees. */
+/* For layouts: initialises a wheel of `bytes` of zeroed memory, which hwt_wheel_destroy frees. */
 static inline void wheel_init(struct hwt_wheel *wheel, const struct hwt_wheel_layout *layout, size_t bytes)
 {
 	wheel->layout = layout;
@@ -95,16 +104,16 @@ static inline void wheel_init(struct hwt_wheel *wheel, const struct hwt_wheel_la
 	atomic_init(&wheel->bytes, bytes);
 }
 
-/* For layouts: counts bytes.  Relaxed: one writer, and only a number. */
+/* For layouts: counts more bytes.  Relaxed: one writer, and only a number. */
 static inline void wheel_add_bytes(struct hwt_wheel *wheel, size_t more)
 {
 	atomic_fetch_add_explicit(&wheel->bytes, more, memory_order_relaxed);
 }
 
 /*
- * Places n <= HWT_PLACE_MAX records by their deadline_ns, at wheel->tick if that has passed.  No record may have been
- * RESCHEDULING between being armed and this call (worker.c and worker_slow.c see to that).  Cannot fail.  Takes many at
- * once, so that their cache lines arrive while others are placed.
+ * Places n <= HWT_PLACE_MAX records by their deadlines; a deadline that has passed counts as wheel->tick.  No record
+ * may have been RESCHEDULING between its arm and this call (worker.c and worker_slow.c see to that).  Cannot fail.  It
+ * takes many records at once, so that the cache lines of some arrive while others are placed.
  */
 void hwt_wheel_place(struct hwt_wheel *wheel, struct hwt_record *const *records, size_t n);
 
@@ -112,58 +121,58 @@ void hwt_wheel_place(struct hwt_wheel *wheel, struct hwt_record *const *records,
 void hwt_wheel_retry_unplaced(struct hwt_wheel *wheel);
 
 /*
- * Holds a record that runs again until the ticks that have come are over: a task that re-arms itself for a time that
- * has passed would otherwise run at each of them.
+ * Holds a record that runs again until all ticks that have come are over: a task that re-arms itself for a time that
+ * has passed would otherwise run at each of these ticks.
  */
 void hwt_wheel_hold(struct hwt_wheel *wheel, struct hwt_record *record);
 
-/* Places what was held.  Between two ticks. */
+/* Places the held records.  Between two ticks. */
 void hwt_wheel_end_hold(struct hwt_wheel *wheel);
 
-/* Ends a tick: places what was postponed, then as above. */
+/* Ends a tick: places the postponed records, then tries the unplaced ones. */
 void hwt_wheel_end_tick(struct hwt_wheel *wheel);
 
 /*
- * Leaves a record to hwt_wheel_end_tick, which places it at the next tick or later.  For one that was collected and is
- * due later after all, one that has run and runs again, or one whose deadline is being written.
+ * Leaves a record to hwt_wheel_end_tick, which places it at the next tick or later.  For a record that was collected
+ * and is due later, or one whose deadline is being written.
  */
 void hwt_wheel_postpone(struct hwt_wheel *wheel, struct hwt_record *record);
 
 /*
- * Takes an armed record out, if it is in, to be placed elsewhere.  Returns false if it stays, on the unplaced list,
- * which then knows its new deadline.
+ * Takes an armed record out of its bucket, if it is in one, to be placed elsewhere.  Returns false if the record stays
+ * on the unplaced list, which then knows its new deadline.
  */
 bool hwt_wheel_take_out(struct hwt_wheel *wheel, struct hwt_record *record);
 
-/* Fetches what hwt_wheel_remove will touch.  The record itself should have been fetched. */
+/* Fetches the lines that hwt_wheel_remove will touch.  The record itself should have been fetched. */
 void hwt_wheel_prefetch(const struct hwt_record *record);
 
 /*
- * Takes a cancelled record out, if it is in.  Returns false if it is unplaced: its word is LAZY, and the next collect
- * returns it.
+ * Takes a cancelled record out of its bucket, if it is in one.  Returns false if the record is unplaced: then its word
+ * becomes LAZY, and the next collect returns it.
  */
 bool hwt_wheel_remove(struct hwt_wheel *wheel, struct hwt_record *record);
 
-/* Returns the next tick at which hwt_wheel_collect may return anything, never too late a one, or HWT_TICK_NEVER. */
+/* Returns a tick not later than the first at which hwt_wheel_collect returns a record, or HWT_TICK_NEVER. */
 int64_t hwt_wheel_next_due(const struct hwt_wheel *wheel);
 
 /*
- * Makes that answer forget the records that were removed.  For a caller that is about to sleep; not in the middle of a
- * tick.
+ * Makes the answer of hwt_wheel_next_due forget removed records.  For a caller that is about to sleep; not in the
+ * middle of a tick.
  *
- * Visits the bucket that is first by the tree, and corrects its entry if its earliest member has left; then visits
- * the bucket that is first now.  So a removal costs nothing here, a right entry costs one visit, and a wrong one a
- * visit instead of a wake-up and a pass.  Gives up after HWT_SETTLE_VISITS buckets and chunks: the answer is then too
- * early, the tick of a record that was removed.
+ * Visits the bucket that is first by the tree, and corrects its entry if its earliest member has left; then visits the
+ * bucket that is first now, and so on.  So a removal costs nothing here, a right entry costs a visit, and a wrong entry
+ * a visit instead of a wake-up and a pass.  Gives up after HWT_SETTLE_VISITS visits: the answer is then the tick of a
+ * removed record, and too early.
  */
 void hwt_wheel_settle(struct hwt_wheel *wheel);
 
-/* Goes on to a tick >= wheel->tick.  Nothing between may be due (W1).  The layout may move records. */
+/* Goes on to a tick >= wheel->tick.  No record may be due in between (W1).  The layout may move records. */
 void hwt_wheel_seek(struct hwt_wheel *wheel, int64_t tick);
 
 /*
- * Takes up to max of the records that are due at wheel->tick, and returns how many; fewer than max: this tick has no
- * more.  Does not touch them, so their places are stale.
+ * Takes up to max of the records that are due at wheel->tick out, and returns their number; if it is less than max, the
+ * tick has no more.  Does not touch the records, so their places are stale.
  */
 size_t hwt_wheel_collect(struct hwt_wheel *wheel, struct hwt_record **due, size_t max);
 
@@ -175,17 +184,17 @@ size_t hwt_wheel_collect(struct hwt_wheel *wheel, struct hwt_record **due, size_
 void hwt_wheel_put_back(struct hwt_wheel *wheel, struct hwt_record *const *records, size_t n);
 
 /*
- * For layouts: takes back a placed record for which there is no memory any more.  It was placed before all unplaced
- * ones, so it goes to their front.
+ * For layouts: makes a placed record unplaced, because its new place needs memory and there is none.  It goes to the
+ * front of the unplaced list, as it was placed before all of them.
  */
 void hwt_wheel_unplace(struct hwt_wheel *wheel, struct hwt_record *record, int64_t tick);
 
-/* Takes up to max of all records, in no order, and returns how many.  0: the wheel is empty. */
+/* Takes up to max of all records out, in no order, and returns their number.  0: the wheel is empty. */
 size_t hwt_wheel_sweep(struct hwt_wheel *wheel, struct hwt_record **all, size_t max);
 
 /*
- * Gives memory for chunks back while no record is placed, some of it at a call, and adds how much.  Returns true if
- * there is more.  Not in the middle of a tick.
+ * Gives some memory for chunks back while no record is placed, and adds its bytes to *bytes.  Returns true if there is
+ * more to give.  Not in the middle of a tick.
  */
 static inline bool wheel_trim(struct hwt_wheel *wheel, size_t *bytes)
 {
@@ -206,15 +215,15 @@ static inline size_t wheel_spare(const struct hwt_wheel *wheel)
 	return newest != NULL ? slabs_bytes(&wheel->stock.slabs) - newest->bytes : 0;
 }
 
-/* Returns the bytes that it holds.  Any thread.  Relaxed: only a number. */
+/* Returns the bytes that the wheel holds.  Any thread.  Relaxed: only a number. */
 static inline size_t wheel_bytes(const struct hwt_wheel *wheel)
 {
 	return atomic_load_explicit(&wheel->bytes, memory_order_relaxed) + slabs_bytes(&wheel->stock.slabs);
 }
 
 /*
- * Goes back to a tick before wheel->tick, and places all records again.  The n records have been collected and are in
- * the caller's hands; they come first.
+ * Goes back to a tick before wheel->tick, and places all records again.  First come the n records that the caller has
+ * collected and not run.
  */
 void hwt_wheel_go_back(struct hwt_wheel *wheel, int64_t tick, struct hwt_record *const *records, size_t n);
 
@@ -225,7 +234,7 @@ struct hwt_wheel_view {
 	unsigned bits, levels;
 	const struct hwt_ring *ring;
 	int32_t max_remaining;              /* hashed only */
-	const struct hwt_chunk *collecting; /* hashed only: where an unfinished collect stands, NULL: none */
+	const struct hwt_chunk *collecting; /* hashed only: where an unfinished collect goes on, NULL: nowhere */
 };
 
 bool hwt_wheel_is_hierarchical(const struct hwt_wheel *wheel);
