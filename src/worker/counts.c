@@ -15,7 +15,7 @@ static uint64_t late(const struct hwt_counts *counts, int64_t deadline_ns)
 	return counts->from_time_ns + counts->from_ns - (uint64_t)deadline_ns;
 }
 
-/* The range ends with what was latest so far: what is later comes here again and sets lateness_max_ns, C1. */
+/* The range ends at the greatest lateness so far: a later task comes here again and sets lateness_max_ns, C1. */
 static void set_range(struct hwt_counts *counts, unsigned bin)
 {
 	uint64_t now_ns = counts->from_time_ns + counts->from_ns, max_ns = counts_get(&counts->lateness_max_ns);
@@ -71,15 +71,15 @@ static void count_alone(struct hwt_counts *counts, int64_t deadline_ns)
 }
 
 /*
- * The present moment itself does not count: each tick comes a little late, so a period of one tick would be merged
- * every other time.
+ * Counts a period as passed if its tick has passed, not its time: each tick comes a little late, so by the time a
+ * period of one tick would be merged every other time.
  */
 void hwt_counts_repeat(struct hwt_counts *counts, const struct hwt_grid *grid, struct hwt_record *record)
 {
 	struct hwt_extension *extension = record_extension(record);
 	int64_t deadline_ns = record_deadline(record), now_ns = (int64_t)(counts->from_time_ns + counts->from_ns);
 	int64_t passed_ns = grid_time(grid, grid_ticks_passed(grid, now_ns));
-	/* Unsigned, because a deadline may lie before all times. */
+	/* Unsigned, because the difference from a deadline near INT64_MIN may not fit an int64_t. */
 	uint64_t late_ns = (uint64_t)passed_ns - (uint64_t)deadline_ns;
 	uint64_t period_ns = (uint64_t)record_period(record);
 
@@ -104,7 +104,7 @@ uint64_t hwt_counts_late(const struct hwt_counts *counts, const _Atomic uint64_t
 		again = atomic_load_explicit(&counts->lateness[bin], memory_order_acquire); /* [bin] */
 		if (again == held)
 			return sum / COUNTS_ONE;
-		held = again; /* closed meanwhile; and if it is open, opened again */
+		held = again; /* the thread has closed the bin meanwhile, and perhaps opened it again */
 	}
 	return held / COUNTS_ONE;
 }

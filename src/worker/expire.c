@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Step 2 of the life of a tick (worker.c): what is due runs. */
+/* Step 2 of the life of a tick (worker.c): due timeouts run. */
 #include "worker/worker.h"
 
 /*
@@ -11,9 +11,9 @@
  *     the task        may set REARMED; a cancel in another thread may set LAST
  *     record_finish   stores EXPIRED, unless a flag has come
  *     waiters_look    after the word.  In the other order a thread could begin to wait in between: it has seen RUNNING,
- *                     the worker has not seen it, and no wake follows, [wait]
+ *                     the worker has not seen the waiter, and no wake follows, [wait]
  *     count_finished  after count_expired, [finished]
- *     chain           last: until it goes home the record is the worker's, and a stale handle reads EXPIRED in it
+ *     chain           last: until the record goes home it is the worker's, and a stale handle reads EXPIRED in it
  */
 static void expire_plain(struct hwt_worker *worker, struct hwt_record *record, uint64_t word)
 {
@@ -28,7 +28,10 @@ static void expire_plain(struct hwt_worker *worker, struct hwt_record *record, u
 	record_slab_chain(record);
 }
 
-/* The edge run, against cancels and movers.  A record that has a flag, or lost, goes the slow way. */
+/*
+ * Takes the edge run, against cancels and movers, and runs the task.  A record that has a flag, or whose edge fails,
+ * goes the slow way.
+ */
 static void expire_one(struct hwt_worker *worker, struct hwt_record *record)
 {
 	uint64_t word;
@@ -39,7 +42,7 @@ static void expire_one(struct hwt_worker *worker, struct hwt_record *record)
 		hwt_worker_expire_slow(worker, record);
 }
 
-/* Collects the next due records, and asks for the first of them.  Returns false if there are none. */
+/* Collects the next due records, and prefetches the first of them.  Returns false if there are none. */
 static bool collect_batch(struct hwt_worker *worker)
 {
 	worker->batch.at = 0;
@@ -50,8 +53,8 @@ static bool collect_batch(struct hwt_worker *worker)
 }
 
 /*
- * Runs the batch, or hands it over.  If a stop is requested it leaves the rest, which hwt_worker_next_unprocessed gives
- * back (P2).
+ * Runs the batch, or hands it over.  After a request to stop it leaves the rest, which hwt_worker_next_unprocessed
+ * gives back (P2).
  */
 static void run_batch(struct hwt_worker *worker)
 {
@@ -67,7 +70,8 @@ static void run_batch(struct hwt_worker *worker)
 }
 
 /*
- * Runs what is due at the wheel's tick.  Returns false if a stop or the bound came in the middle; then a batch is left.
+ * Runs the records that are due at the wheel's tick.  Returns false if a stop or the bound came in the middle; then a
+ * batch is left.
  */
 static bool expire_tick(struct hwt_worker *worker)
 {
@@ -79,7 +83,7 @@ static bool expire_tick(struct hwt_worker *worker)
 	return !worker_has_to_stop(worker) && !worker->bound.is_cut;
 }
 
-/* Returns the time at which a tick begins.  It began at began_ns on CLOCK_MONOTONIC, in a pass at now_ns. */
+/* Returns the beginning of a tick on the timer's clock.  On CLOCK_MONOTONIC it is began_ns; the pass is of now_ns. */
 static int64_t moment(const struct hwt_worker *worker, int64_t now_ns, int64_t began_ns)
 {
 	int64_t read_ns;
@@ -89,12 +93,12 @@ static int64_t moment(const struct hwt_worker *worker, int64_t now_ns, int64_t b
 	if (likely(worker->clock == HWT_CLOCK_MONOTONIC))
 		return began_ns;
 	read_ns = worker_now(worker);
-	return read_ns > now_ns ? read_ns : now_ns; /* it may have been set back since */
+	return read_ns > now_ns ? read_ns : now_ns; /* the clock may have been set back since */
 }
 
 /*
- * Runs the wheel's tick, or the rest of it, and goes on to the next.  *began_ns is when it began.  Returns false as
- * above.
+ * Runs the wheel's tick, or the rest of it, and goes on to the next.  *began_ns is the time at which the tick began,
+ * and becomes the time at which it ended.  Returns false as expire_tick does.
  */
 static bool expire_one_tick(struct hwt_worker *worker, int64_t now_ns, int64_t *began_ns)
 {
@@ -137,18 +141,20 @@ bool hwt_worker_resume(struct hwt_worker *worker, int64_t passed, int64_t now_ns
 }
 
 /*
- * target was computed from a clock that was read before, so no task is early (P1).  The clock is read again once a
- * tick, for the statistics: the end of one tick's work is the beginning of the next one's.
+ * The caller read the clock before it computed `target`, so no task is early (P1).  The clock is read again once a
+ * tick, for the statistics: the end of a tick's work is the beginning of the next tick's.
  */
 bool hwt_worker_expire(struct hwt_worker *worker, int64_t target, int64_t now_ns)
 {
 	struct hwt_wheel *wheel = worker->wheel;
 	int64_t due, began_ns;
 
-	hwt_wheel_end_hold(wheel); /* of an advance that was full */
+	hwt_wheel_end_hold(wheel); /* records held in an advance that was full */
 	due = hwt_wheel_next_due(wheel);
 	began_ns = due <= target ? clock_monotonic() : 0;
-	/* Full: it begins no tick, of which a batch would be left, and cancels could not be taken in (P3). */
+	/*
+	 * If the bound has been reached no tick begins: a batch would be left, and cancels could not be taken in (P3).
+	 */
 	for (; due <= target && !worker_is_full(worker); due = hwt_wheel_next_due(wheel)) {
 		hwt_wheel_seek(wheel, due);
 		if (!expire_one_tick(worker, now_ns, &began_ns))
@@ -157,15 +163,15 @@ bool hwt_worker_expire(struct hwt_worker *worker, int64_t target, int64_t now_ns
 	if (due > target) {
 		if (target >= wheel->tick)
 			hwt_wheel_seek(wheel, target + 1);
-		hwt_wheel_end_hold(wheel); /* behind the last tick that has come */
+		hwt_wheel_end_hold(wheel); /* after the last tick that has come */
 	}
-	hwt_wheel_end_tick(wheel); /* places what the transfer has postponed, also if no tick had anything due */
+	hwt_wheel_end_tick(wheel); /* places records that the transfer has postponed, also if no tick ran */
 	return true;
 }
 
 /*
- * What is pending waits for its deadline again, and what is scheduled from now on for earlier times must not wait until
- * the clock has come to where the wheel was.
+ * All records in the wheel are placed again from the new tick on.  Otherwise timeouts that are scheduled from now on
+ * would wait until the clock has come to the wheel's old tick.
  */
 void hwt_worker_go_back(struct hwt_worker *worker, int64_t passed)
 {

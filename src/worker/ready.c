@@ -15,11 +15,11 @@ void hwt_ready_destroy(struct hwt_ready *ready)
 
 static void count_waiting(struct hwt_ready *ready)
 {
-	/* Relaxed: it only counts. */
+	/* Relaxed: only a number for statistics. */
 	atomic_store_explicit(&ready->waiting, ready->put - ready->taken, memory_order_relaxed);
 }
 
-/* Wakes no more threads than there are records, after the unlock, for which they would wait. */
+/* Wakes at most one thread a record.  After the unlock, as a woken thread would wait for it. */
 static void wake(struct hwt_ready *ready, uint64_t records, uint32_t sleeping)
 {
 	if (records >= sleeping && sleeping > 1)
@@ -50,7 +50,7 @@ void hwt_ready_put(struct hwt_ready *ready, const struct hwt_ready_chain *chain,
 	wake(ready, chain->count, sleeping);
 }
 
-/* Takes the oldest record, under the mutex; NULL: there is none. */
+/* Takes the oldest record, under the mutex.  Returns NULL if there is none. */
 static struct hwt_record *take_first(struct hwt_ready *ready, int64_t *put_ns)
 {
 	struct hwt_record *record = ready->first;

@@ -5,13 +5,13 @@
 #include "base/counter.h"
 #include "lane/lane.h"
 
-/* From this many records in one tick on there is traffic: going idle would cost more than a check at the next tick. */
+/* With this many records in one tick there is traffic: going idle would cost more than a check at the next tick. */
 #define TRAFFIC 64
 
 /* How often the worker may go idle in one tick.  Then it naps until the next. */
 #define IDLE_LOOKS 2
 
-/* A nap of this length or more ends early if a lane grows long, for the sake of memory. */
+/* A nap of at least this length ends early if a lane grows long, for the sake of memory. */
 #define LONG_NAP_NS HWT_MS(4)
 
 /*
@@ -33,10 +33,10 @@ static void nap(struct hwt_worker *worker, int64_t now_ns)
 }
 
 /*
- * Sleeps until the tick `due`, unless there is something in the lanes.
+ * Sleeps until the tick `due`, unless the lanes have operations.
  *
- * It publishes the time of the tick before `due`.  A timeout of a later time belongs to tick `due` or to a later one,
- * and for that the worker need not be woken.  If the system refuses the fence, the check of the lanes proves nothing.
+ * The worker publishes the time of the tick before `due`: a timeout for a later time belongs to tick `due` or to a
+ * later tick, and need not wake the worker.  If the system refuses the fence, the check of the lanes proves nothing.
  * Then the worker naps, and checks again at the next tick.
  */
 static void idle(struct hwt_worker *worker, int64_t due, int64_t now_ns)
@@ -53,7 +53,7 @@ static void idle(struct hwt_worker *worker, int64_t due, int64_t now_ns)
 		nap(worker, now_ns);
 }
 
-/* Naps with traffic, with unplaced records, which want memory soon, or if the next tick has work.  Otherwise idles. */
+/* Naps if there is traffic, if unplaced records wait for memory, or if the next tick has work.  Otherwise idles. */
 void hwt_worker_rest(struct hwt_worker *worker, int64_t now_ns)
 {
 	struct hwt_wheel *wheel = worker->wheel;
@@ -81,7 +81,7 @@ void hwt_worker_run(struct hwt_worker *worker)
 		bool more = hwt_worker_pass(worker, now_ns);
 
 		if (worker->clock == HWT_CLOCK_MONOTONIC)
-			hwt_counter_ask(now_ns); /* producers go by the answer */
+			hwt_counter_ask(now_ns); /* producers use the answer */
 		if (more)
 			continue;
 		hwt_worker_rest(worker, now_ns);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The state of the worker, and the short functions on it that several files share.  worker.h argues. */
+/* The state of the worker, and short functions on it that several files share; worker.h argues. */
 #ifndef HWT_STATE_H
 #define HWT_STATE_H
 
@@ -13,22 +13,22 @@
 /* How many records ahead of the running task are fetched. */
 #define HWT_RUN_AHEAD 8
 
-/* When memory goes back to the system; trim.h. */
+/* The state of trimming; trim.h. */
 struct hwt_trimming {
-	struct hwt_look look;  /* its bytes are the wheel's, too */
+	struct hwt_look look;  /* look.given counts the wheel's bytes, too */
 	bool is_active;        /* a look is under way */
-	bool trims_wheel;      /* it trims the wheel, too */
-	bool again;            /* another one is to come, whatever happens */
-	int64_t look_ns;       /* when the worker looks next, on CLOCK_MONOTONIC */
-	int64_t wheel_calm_ns; /* since when the wheel has been large and empty, as far as looks tell; 0: it is not */
-	uint64_t at_look;      /* what has been taken in and come home, at the last one */
+	bool trims_wheel;      /* this look trims the wheel, too */
+	bool again;            /* another look is to come, even without activity */
+	int64_t look_ns;       /* the time of the next look, on CLOCK_MONOTONIC */
+	int64_t wheel_calm_ns; /* when a look first found the wheel large and empty; 0: it is not */
+	uint64_t at_look;      /* activity() at the last look */
 
 	_Atomic size_t given;   /* bytes that have gone back in all trims; the worker writes */
 	_Atomic uint64_t asked; /* requests; written under the mutex */
-	uint64_t serving;       /* the last one for which a look was made */
+	uint64_t serving;       /* the last request that a look serves */
 	struct hwt_monitor monitor;
-	uint64_t answered; /* under the mutex, as the next */
-	bool is_over;      /* no request is answered any more */
+	uint64_t answered; /* the last request that has been served; under the mutex */
+	bool is_over;      /* no request will be served any more; under the mutex */
 };
 
 /* Due records; those from `at` to end - 1 have not run yet.  expire.c. */
@@ -37,27 +37,30 @@ struct hwt_batch {
 	size_t at, end;
 };
 
-/* What passes take in; worker.c. */
+/* How passes take operations in; worker.c. */
 struct hwt_intake {
 	uint32_t max_transfers;
-	uint32_t next_lane[2];      /* for new ones and for cancels: the lane that is next, as they take turns */
-	bool takes_all;             /* the next transfer takes in all that waits: the first one of an advance */
+	uint32_t next_lane[2];      /* for new timeouts and for cancels: the lane whose turn it is */
+	bool takes_all;             /* the next transfer takes all new timeouts in: the first pass of an advance */
 	uint64_t passes;            /* since the start */
-	uint64_t backlog;           /* how many operations this pass has taken in */
-	struct hwt_record *rearmed; /* records taken from the stack and not yet placed */
+	uint64_t backlog;           /* operations that this pass has taken in */
+	struct hwt_record *rearmed; /* records taken from the stack `rearmed` and not yet placed */
 };
 
 /* The traffic of the present tick; rest.c. */
 struct hwt_traffic {
 	int64_t tick;
 	uint64_t transferred; /* records taken out of the lanes */
-	unsigned idle_looks;  /* how often the worker was about to sleep beyond the tick */
+	unsigned idle_looks;  /* how often the worker has gone idle in this tick */
 };
 
-/* The bound on the tasks of an advance.  If it is reached in the middle of a tick, the next pass goes on there. */
+/*
+ * The bound on the tasks of an advance.  If the bound is reached in the middle of a tick, the next pass goes on with
+ * this tick.
+ */
 struct hwt_bound {
-	uint64_t runs_max; /* no task starts once worker_runs has come to this */
-	bool is_cut;       /* the bound has cut the tick: the rest has not run */
+	uint64_t runs_max; /* no task starts once worker_runs has reached this */
+	bool is_cut;       /* the bound has cut the tick: the rest of its records has not run */
 };
 
 struct hwt_worker {
@@ -73,8 +76,8 @@ struct hwt_worker {
 	struct hwt_bound bound;
 
 	int64_t tick;                  /* the tick at which tasks run now */
-	int64_t lateness_ns;           /* when it began: lateness counts from the deadline to this moment */
-	bool is_told;                  /* lateness_ns is a time told to hwt_timer_advance, not one of the clock */
+	int64_t lateness_ns;           /* the beginning of this tick: lateness counts from the deadline to it */
+	bool is_told;                  /* lateness_ns is a time told to hwt_timer_advance, not read from the clock */
 	struct hwt_current_task frame; /* of the thread that makes the passes */
 
 	struct hwt_counts counts;
@@ -84,7 +87,7 @@ struct hwt_worker {
 	_Atomic bool stop;
 };
 
-/* Takes the oldest record that is to run again from the stack; NULL if there is none. */
+/* Takes the oldest record that is to run again from the stack.  Returns NULL if there is none. */
 static inline struct hwt_record *worker_next_rearmed(struct hwt_worker *worker)
 {
 	struct hwt_record *record = worker->intake.rearmed;
@@ -95,7 +98,7 @@ static inline struct hwt_record *worker_next_rearmed(struct hwt_worker *worker)
 	return record;
 }
 
-/* Returns how many runs have started here, or been handed over. */
+/* Returns the number of runs that the worker has started or handed over. */
 static inline uint64_t worker_runs(const struct hwt_worker *worker)
 {
 	if (worker->tasks != NULL)
@@ -103,7 +106,7 @@ static inline uint64_t worker_runs(const struct hwt_worker *worker)
 	return counts_get(&worker->expired) + counts_get(&worker->counts.repeats);
 }
 
-/* Returns true if the last pass left nothing that another one at the same time would take up. */
+/* Returns true if another pass at the same time would find nothing to do in worker and wheel. */
 static inline bool worker_left_nothing(const struct hwt_worker *worker)
 {
 	const struct hwt_wheel *wheel = worker->wheel;
@@ -111,7 +114,7 @@ static inline bool worker_left_nothing(const struct hwt_worker *worker)
 	return !worker->bound.is_cut && wheel->unplaced.first == NULL && wheel->postponed.first == NULL;
 }
 
-/* Returns the time by which deadlines are meant. */
+/* Returns the time of the timer's clock. */
 static inline int64_t worker_now(const struct hwt_worker *worker)
 {
 	return likely(worker->clock == HWT_CLOCK_MONOTONIC) ? clock_monotonic() : hwt_clock_read(worker->clock);
@@ -123,7 +126,7 @@ static inline bool worker_is_full(const struct hwt_worker *worker)
 	return worker_runs(worker) == worker->bound.runs_max;
 }
 
-/* Returns how many due records to take at once: no more than may run, but one to learn whether there is one. */
+/* Returns how many due records to collect at once: as many as may still run, or one, to learn whether there is any. */
 static inline size_t worker_room(const struct hwt_worker *worker)
 {
 	uint64_t left = worker->bound.runs_max - worker_runs(worker);
@@ -134,7 +137,10 @@ static inline size_t worker_room(const struct hwt_worker *worker)
 /* Counts a timeout as no longer pending, before its task starts: so the task may re-arm itself at the limit (G4). */
 static inline void worker_count_expired(struct hwt_worker *worker)
 {
-	/* Only the worker writes it.  The store is [count].  The slot below the limit comes after it: L2. */
+	/*
+	 * Only the worker writes the counter.  The store is [count].  The slot below the limit is released after it:
+	 * L2.
+	 */
 	atomic_store_explicit(&worker->expired, counts_get(&worker->expired) + 1, memory_order_release);
 	lanes_release_limit(worker->lanes);
 }
@@ -146,7 +152,7 @@ static inline void worker_count_finished(struct hwt_worker *worker)
 			      memory_order_release); /* [finished] */
 }
 
-/* From here on lateness counts to now_ns. */
+/* Makes lateness count to now_ns from here on. */
 static inline void worker_set_lateness(struct hwt_worker *worker, int64_t now_ns)
 {
 	worker->lateness_ns = now_ns;
@@ -166,8 +172,8 @@ static inline void worker_count_run(struct hwt_worker *worker, const struct hwt_
 }
 
 /*
- * Runs the task of a RUNNING record.  arg points to the task's argument, which is read last, so that no register holds
- * it meanwhile.
+ * Runs the task of a RUNNING record.  `arg` points to the task's argument, which is read last, so that it occupies no
+ * register before.
  */
 static inline void worker_run_task(struct hwt_worker *worker, struct hwt_record *record, uint64_t word,
 				   const _Atomic(void *) *arg)
@@ -178,7 +184,7 @@ static inline void worker_run_task(struct hwt_worker *worker, struct hwt_record 
 	worker->frame.record = NULL;
 }
 
-/* Returns record i of the batch, and asks for one further on. */
+/* Returns record i of the batch, and prefetches one further on. */
 static inline struct hwt_record *worker_record(const struct hwt_worker *worker, size_t i)
 {
 	if (likely(i + HWT_RUN_AHEAD < worker->batch.end))

@@ -1,18 +1,20 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What a stop finds when the worker has gone: it gives back what is pending, and calls the finalisers of what had been
- * cancelled and has not come back to its lane.
+ * The work of a stop after the worker has ended: it gives pending timeouts back, and calls the finalisers of cancelled
+ * timeouts whose records have not come home.
  *
- * Only cancels and movers are still under way in other threads.  A cancel may win a record from under the stop at any
- * moment: the exchange in record_give_back decides.  If it wins while the record is in the wheel or a submitted queue,
- * the stop finds it there, and it does not matter that no thread pops what the canceller pushes.  If it won earlier,
- * the worker may have taken the record out of the wheel, and only the canceller knows it: release_cancelled waits for
- * that.
+ * Only cancels and movers are still under way in other threads.  A cancel may end a timeout before the stop does: the
+ * exchange in record_give_back decides.  If the record is still in the wheel or a submitted queue, the stop finds it
+ * there, and it does not matter that no thread pops the canceller's push.  But the worker may have taken a cancelled
+ * record out of the wheel, and then only the canceller knows it: release_cancelled waits for the push.
  */
 #include "worker/worker.h"
 #include "lane/submit.h"
 
-/* Returns any record that has not been taken yet, from batch, wheel, stack, the task threads' queue or lanes. */
+/*
+ * Takes any record that is left in the batch, the wheel, the stack, the task threads' queue or the lanes.  Returns NULL
+ * if there is none.
+ */
 static struct hwt_record *next_left(struct hwt_worker *worker)
 {
 	uint32_t count = lanes_count(worker->lanes);
@@ -29,7 +31,7 @@ static struct hwt_record *next_left(struct hwt_worker *worker)
 		record = hwt_ready_take_left(&worker->tasks->ready);
 	if (record != NULL)
 		return record;
-	/* Goes on where the last one was: those before are empty, as all lanes are closed. */
+	/* Goes on with the lane of the last record: the lanes before it stay empty, as all lanes are closed. */
 	for (uint32_t i = 0; i < count; i++, worker->intake.next_lane[0] = (worker->intake.next_lane[0] + 1) % count) {
 		struct hwt_lane *lane = worker->lanes->made[worker->intake.next_lane[0]];
 
@@ -41,9 +43,8 @@ static struct hwt_record *next_left(struct hwt_worker *worker)
 }
 
 /*
- * Calls the finaliser of a timeout that had been cancelled before the stop.  A REQUEUED record comes by twice, in the
- * wheel and in a queue; the second call does nothing.  A timeout that stop gave back (DROPPED) keeps its arg until
- * hwt_timer_destroy.
+ * Calls the finaliser of a timeout that was cancelled.  A REQUEUED record comes by twice, in the wheel and in a queue;
+ * the second call does nothing.  A timeout that stop gave back (DROPPED) keeps its arg until hwt_timer_destroy.
  */
 static void release_left(struct hwt_record *record)
 {
@@ -52,10 +53,10 @@ static void release_left(struct hwt_record *record)
 }
 
 /*
- * The same for a cancelled queue.  A record there may also have been found in the wheel.
+ * Calls the finalisers of the records in a cancelled queue, some of which next_left may have found in the wheel before.
  *
- * A canceller holds the lock from before its exchange until after the push.  So once the lock has been free, every
- * record that was cancelled before the worker went is in the queue.  Finalisers are called without the lock.
+ * A canceller holds the lock from before its exchange until after the push.  So once this thread has had the lock, each
+ * record that was cancelled before the worker ended is in the queue.  Finalisers are called without the lock.
  */
 static void release_cancelled(struct hwt_queue *cancelled)
 {

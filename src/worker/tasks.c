@@ -45,8 +45,8 @@ void hwt_tasks_destroy(struct hwt_tasks *tasks)
 }
 
 /*
- * Returns an ended record to its slab, and its extension after the finaliser.  Until the push nobody else touches the
- * record.
+ * Returns an ended record to its slab, and its extension after the finaliser.  No other thread touches the record
+ * before.
  */
 static void hand_back(struct hwt_record *record)
 {
@@ -61,8 +61,9 @@ static void hand_back(struct hwt_record *record)
 }
 
 /*
- * Sends a record whose deadline has not come to the worker: it has been moved, or the clock has gone back.  *word is
- * the word that was seen.  RESCHEDULING holds off cancels and movers until the record is on the stack.
+ * Sends a record whose deadline has not come to the worker: the timeout has been moved, or the clock has gone back.
+ * Returns false if the word is not *word any more.  RESCHEDULING holds off cancels and movers until the record is on
+ * the stack.
  */
 static bool send_back(struct hwt_record *record, uint64_t *word)
 {
@@ -76,8 +77,8 @@ static bool send_back(struct hwt_record *record, uint64_t *word)
 }
 
 /*
- * The edge start: READY -> RUNNING.  Races with cancels and movers.  Returns false if the task must not run; the record
- * is then where it belongs.  *word is the word after the edge.
+ * Takes the edge start: READY -> RUNNING, against cancels and movers.  *word is then the word after the edge.  Returns
+ * false if the task must not run; the record then has been returned or sent back.
  *
  * The deadline of a RESCHEDULED record is read between two exchanges, as in begin_slow of worker_slow.c.  Unlike the
  * worker this thread waits for a mover: no other thread has the record, and no later tick would check it again.
@@ -128,8 +129,8 @@ static void unlock_counts(struct hwt_tasks *tasks)
 }
 
 /*
- * Counts a RUNNING record as started at now_ns, and as no longer pending unless it is periodic.  Before the task, so
- * that the task may re-arm itself at the limit (G4).
+ * Counts a RUNNING record as started at now_ns; if it is not periodic, also as no longer pending.  Called before the
+ * task, so that the task may re-arm itself at the limit (G4).
  */
 static void count_started(struct hwt_runner *self, struct hwt_record *record, uint64_t word, int64_t now_ns)
 {
@@ -162,11 +163,11 @@ static void count_finished(struct hwt_runner *self)
 }
 
 /*
- * Ends the run.  waiters_look comes after the word, as on the worker, and the record goes last: until then a stale
- * handle reads the end in it.
+ * Ends the run.  waiters_look comes after the word, as on the worker.  The record is handed back last: until then a
+ * stale handle reads the end in it.
  *
- * A record that runs again comes out of record_end as QUEUED and RESCHEDULING.  So from that exchange to the push, when
- * it is in no queue, every thread that wants to cancel or move it waits.
+ * record_end makes a record that runs again QUEUED and RESCHEDULING.  So from that exchange to the push, while the
+ * record is in no queue, threads that want to cancel or move it wait.
  */
 static void end(struct hwt_runner *self, struct hwt_record *record)
 {
@@ -182,8 +183,8 @@ static void end(struct hwt_runner *self, struct hwt_record *record)
 }
 
 /*
- * Returns the time by which deadlines are meant, and counts the wait of a record that was put at put_ns.  A caller that
- * drives the timer may have told a time ahead of the clock.
+ * Returns the time of the timer's clock, or a later time that its driver has told.  Counts the wait of a record that
+ * was put at put_ns.
  */
 static int64_t moment(struct hwt_runner *self, int64_t put_ns)
 {
@@ -240,9 +241,9 @@ void hwt_tasks_run(struct hwt_runner *self)
 }
 
 /*
- * What an executor's thread calls.  J1: it counts the job as finished last of all and under the mutex, so that stop,
- * which sees the count under the mutex, frees the timer only after the unlock.  A job that has begun gets finished,
- * also on a thread that is cancelled.
+ * Runs a job, on an executor's thread.  J1: it counts the job as finished last, and under the mutex, so that stop,
+ * which reads the count under the mutex, frees the timer only after the unlock.  A job that has begun is finished, also
+ * on a thread that is cancelled.
  */
 static void run_job(void *job)
 {
@@ -252,7 +253,7 @@ static void run_job(void *job)
 
 	hwt_tasks_run_one(&tasks->runner[0], record, READY_NOT_MARKED);
 	pthread_mutex_lock(&tasks->ready.monitor.mutex);
-	/* Release: what the job has pushed is seen, [finished]. */
+	/* Release: a thread that sees the count sees the pushes of the job, [finished]. */
 	atomic_store_explicit(&tasks->finished, counts_get(&tasks->finished) + 1, memory_order_release);
 	HWT_POINT("job over");
 	pthread_cond_broadcast(&tasks->ready.monitor.changed);
@@ -285,7 +286,7 @@ void hwt_tasks_join(struct hwt_tasks *tasks)
 	pthread_mutex_lock(&tasks->ready.monitor.mutex);
 	while (!tasks_are_done(tasks))
 		hwt_monitor_wait(&tasks->ready.monitor, INT64_MAX);
-	tasks->ready.closed = false; /* a start that has failed may be tried again */
+	tasks->ready.closed = false; /* a start that failed may be tried again */
 	pthread_mutex_unlock(&tasks->ready.monitor.mutex);
 }
 

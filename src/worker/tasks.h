@@ -1,22 +1,22 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Tasks elsewhere: on threads of the library (task threads) or of the program (an executor) instead of the worker.
+ * Tasks that do not run on the worker: they run on threads of the library (task threads) or of the program (an
+ * executor).
  *
  * Structure
  *
  *   The worker turns the due records of a batch from ARMED into READY and hands them over: to task threads by a queue
- *   (ready.h), to an executor by a call each.  Whichever thread comes to a record then turns it into RUNNING, runs the
- *   task, ends the timeout and returns the record.  A job that execute refuses runs at once on the worker, in the same
- *   way.
+ *   (ready.h), to an executor by a call for each.  The thread that gets a record turns it into RUNNING, runs the task,
+ *   ends the timeout and returns the record.  A job that execute refuses runs at once on the worker, in the same way.
  *
- *   READY is pending to everybody.  Until a thread has turned it into RUNNING a cancel takes it away, and a mover gives
- *   it another deadline.  Neither touches a queue: the thread that comes to the record finds it cancelled and returns
- *   it, or finds a deadline that has not come and sends it to the worker.  A stop gives back what waits for a task
- *   thread, and waits for what an executor has.
+ *   To callers READY means pending.  Until a thread has turned the record into RUNNING, a cancel may end the timeout
+ *   and a mover may give it another deadline.  Neither touches a queue: the thread that gets the record finds it
+ *   cancelled and returns it, or finds a deadline that has not come and sends the record to the worker.  A stop gives
+ *   back the records that wait for a task thread, and waits for the jobs of an executor.
  *
  * Threads
  *
- *   hwt_tasks_run, hwt_tasks_run_one   the task thread itself; the latter also the one that calls a job.
+ *   hwt_tasks_run, hwt_tasks_run_one   the task thread itself; the latter also a thread that runs a job.
  *   hwt_tasks_execute                  the worker.
  *   hwt_tasks_stop                     any thread.
  *   hwt_tasks_join                     stop, or a start that has failed.
@@ -24,17 +24,17 @@
  *
  * Invariants
  *
- *   J1  finished <= handed.  They are equal only when no job will touch the timer any more, except to unlock a mutex
- *       that stop has to lock before it goes on.
- *   T4  no thread is between hwt_ready_take, or the begin of a job, and the end of a run once hwt_tasks_join has
- *       returned: all that had not begun is in the queue, on the stack of rearmed records, or returned.
- *   T5  a task thread alone writes its numbers, the threads of an executor write theirs under the mutex of the queue.
- *       A run is counted as started before its task, as finished after it.
+ *   J1  finished <= handed.  If they are equal, no job will touch the timer any more, except to unlock a mutex that
+ *       stop has to lock before it goes on.
+ *   T4  after hwt_tasks_join no thread is between hwt_ready_take, or the begin of a job, and the end of a run: each
+ *       record whose task has not begun is in the queue, on the stack `rearmed`, or at home.
+ *   T5  each task thread has counters that it alone writes; the threads of an executor share counters, which they write
+ *       under the mutex of the queue.  A run is counted as started before its task, and as finished after it.
  *
  * Ordering
  *
- *   The mutex of the queue, or execute, orders the worker's writes before the thread that comes to the record.  [count]
- *   [finished]: as those of the worker (worker.h).
+ *   The mutex of the queue, or execute, orders the worker's writes before the reads of the thread that gets the record.
+ *   [count] and [finished] are as on the worker (worker.h).
  */
 #ifndef HWT_TASKS_H
 #define HWT_TASKS_H
@@ -49,34 +49,34 @@ struct hwt_tasks;
 
 /* A task thread, or all threads of an executor. */
 struct hwt_runner {
-	struct hwt_counts counts; /* of the tasks that ran here: finished, repeats, merged, lateness */
+	struct hwt_counts counts; /* of the tasks of this runner: finished, repeats, merged, lateness */
 	_Atomic uint64_t expired; /* runs started, without those of periodic timeouts; [count] */
 	_Atomic uint64_t wait_max_ns;
-	_Atomic uint64_t over; /* of a task thread: records that have left it */
+	_Atomic uint64_t over; /* of a task thread: records that it has done with */
 	struct hwt_tasks *tasks;
 	pthread_t id;
 	uint32_t number; /* from 1 on */
 };
 
 struct hwt_tasks {
-	uint32_t count;   /* of runners; 0: tasks run on the worker, and nothing else here means anything */
+	uint32_t count;   /* of runners; 0: tasks run on the worker, and no other field is set */
 	uint32_t started; /* threads to be joined */
 	struct hwt_runner *runner;
 	hwt_executor executor; /* execute NULL: there are task threads */
 	struct hwt_lanes *lanes;
 	const struct hwt_grid *grid;
 	uint32_t clock;
-	bool is_virtual;                /* *told_ns is the clock */
-	const _Atomic int64_t *told_ns; /* of a timer that its caller drives: its time is not before this one */
+	bool is_virtual;                /* *told_ns is the timer's clock */
+	const _Atomic int64_t *told_ns; /* of a caller-driven timer: a lower bound of its time; else NULL */
 	struct hwt_ready ready;         /* of the task threads; the executor's threads use its monitor */
 	uint64_t handed;                /* the worker's: records handed over, ever */
-	_Atomic uint64_t refused;       /* jobs that the executor would not take; the worker writes */
+	_Atomic uint64_t refused;       /* jobs that the executor refused; the worker writes */
 	_Atomic uint64_t finished;      /* jobs that are over; written under the mutex */
 };
 
 /*
- * Makes room for config->task_threads threads, or for the numbers of an executor, and starts none.  Returns 0, ENOMEM,
- * or an error of the system.
+ * Makes the runners of config->task_threads threads, or the runner of an executor.  Starts no thread.  Returns 0,
+ * ENOMEM, or an error of the system.
  */
 int hwt_tasks_init(struct hwt_tasks *tasks, struct hwt_lanes *lanes, const struct hwt_grid *grid,
 		   const hwt_config *config);
@@ -85,13 +85,16 @@ void hwt_tasks_destroy(struct hwt_tasks *tasks);
 /* Runs tasks until hwt_tasks_stop. */
 void hwt_tasks_run(struct hwt_runner *self);
 
-/* One turn of it: runs the task of a record that was taken from the queue, or finds that it must not run. */
+/* Handles a record that was taken from the queue: runs its task, unless the timeout has been cancelled or moved. */
 void hwt_tasks_run_one(struct hwt_runner *self, struct hwt_record *record, int64_t put_ns);
 
-/* Hands a READY record to the executor, which has been counted as handed.  If that refuses, the task runs here. */
+/*
+ * Hands a READY record, which has been counted in `handed`, to the executor.  If the executor refuses, the task runs
+ * here.
+ */
 void hwt_tasks_execute(struct hwt_tasks *tasks, struct hwt_record *record);
 
-/* For the worker: returns true if no job is out.  The worker then sees what they pushed. */
+/* For the worker: returns true if no executor's job is unfinished.  The worker then sees the pushes of all jobs. */
 static inline bool tasks_are_done(const struct hwt_tasks *tasks)
 {
 	if (tasks->executor.execute == NULL)
@@ -99,23 +102,23 @@ static inline bool tasks_are_done(const struct hwt_tasks *tasks)
 	return atomic_load_explicit(&tasks->finished, memory_order_acquire) == tasks->handed; /* [finished] */
 }
 
-/* For the worker: returns true if task threads or jobs have records.  Otherwise it sees that they have come home. */
+/* For the worker: returns true if task threads or jobs have records.  If not, the worker sees these records at home. */
 bool hwt_tasks_are_out(const struct hwt_tasks *tasks);
 
-/* Lets the threads end after the task that they are in. */
+/* Makes each task thread end after the task that it is running. */
 void hwt_tasks_stop(struct hwt_tasks *tasks);
 
-/* The same, and waits for them; or for all jobs.  Afterwards threads may be started again. */
+/* Makes the task threads end and joins them; waits for all jobs.  Afterwards threads may be started again. */
 void hwt_tasks_join(struct hwt_tasks *tasks);
 
-/* Sums over the runners.  The caller keeps the order of [finished] and [count]. */
+/* Return sums over all runners.  The caller keeps the order of [finished] and [count]. */
 uint64_t hwt_tasks_finished(const struct hwt_tasks *tasks);
 uint64_t hwt_tasks_expired(const struct hwt_tasks *tasks);
 
-/* Returns how many tasks of all runners were late by what counts in this bin of the histogram. */
+/* Returns the number of tasks in this bin of the histogram, of all runners. */
 uint64_t hwt_tasks_late(const struct hwt_tasks *tasks, unsigned bin);
 
-/* Adds other numbers: repeats, merged and the most lateness to *counts, the longest wait to *wait_max_ns. */
+/* Adds repeats, merged and the greatest lateness of all runners to *counts, and their longest wait to *wait_max_ns. */
 void hwt_tasks_tally(const struct hwt_tasks *tasks, struct hwt_counts *counts, uint64_t *wait_max_ns);
 
 #endif

@@ -8,10 +8,10 @@
 #define LOOK_NS HWT_MS(1000)
 #define HOLD_NS HWT_MS(2000)
 
-/* Less than this is never worth a look. */
+/* The least memory that is worth a look. */
 HWT_TUNABLE(size_t, enough, (size_t)4 << 20)
 
-/* The worker does not begin a slice so shortly before a tick. */
+/* The worker begins no slice within this time before a tick. */
 #define MARGIN_NS (HWT_MS(1) / 5)
 
 void hwt_trimming_end(struct hwt_worker *worker)
@@ -24,7 +24,7 @@ void hwt_trimming_end(struct hwt_worker *worker)
 	pthread_mutex_unlock(&trimming->monitor.mutex);
 }
 
-/* Returns the number of the last request.  Relaxed: it only says that a trim is wanted. */
+/* Returns the number of the last request.  Relaxed: no other data depends on it. */
 static uint64_t asked(const struct hwt_trimming *trimming)
 {
 	return atomic_load_explicit(&trimming->asked, memory_order_relaxed);
@@ -39,13 +39,13 @@ static size_t lanes_bytes(const struct hwt_lanes *lanes)
 	return bytes;
 }
 
-/* Returns how many operations have been taken in and how many records have come home, ever. */
+/* Returns the number of operations taken in plus the number of records that the worker has returned, ever. */
 static uint64_t activity(const struct hwt_worker *worker)
 {
 	return counts_get(&worker->counts.transfers) + worker->lanes->slabs.returned;
 }
 
-/* Returns true if other threads have records, which come home without the worker. */
+/* Returns true if task threads or an executor have records, which come home without the worker. */
 static bool has_others(const struct hwt_worker *worker)
 {
 	return worker->tasks != NULL && hwt_tasks_are_out(worker->tasks);
@@ -60,7 +60,10 @@ static bool has_to_look(const struct hwt_worker *worker)
 	return lanes_bytes(worker->lanes) + wheel_spare(worker->wheel) >= enough();
 }
 
-/* Returns whether to trim the wheel: it has been empty and large at some looks, or it is now and that was asked for. */
+/*
+ * Returns true if the wheel is to be trimmed: it has been empty and large for HOLD_NS; or it is empty, and a caller
+ * asks (`all`).
+ */
 static bool wheel_is_to_go(struct hwt_worker *worker, int64_t now_ns, bool all)
 {
 	struct hwt_trimming *trimming = &worker->trimming;
@@ -76,7 +79,7 @@ static bool wheel_is_to_go(struct hwt_worker *worker, int64_t now_ns, bool all)
 	return all || now_ns - trimming->wheel_calm_ns >= HOLD_NS;
 }
 
-/* Begins a look.  What happens from here on is for the next one. */
+/* Begins a look.  What happens from here on counts for the next look. */
 static void begin(struct hwt_worker *worker, int64_t now_ns, bool all)
 {
 	struct hwt_trimming *trimming = &worker->trimming;
@@ -90,7 +93,7 @@ static void begin(struct hwt_worker *worker, int64_t now_ns, bool all)
 	hwt_look_begin(&trimming->look, worker->lanes, now_ns, HOLD_NS, all);
 }
 
-/* Makes a slice.  Returns true if there are more. */
+/* Makes a slice of the look.  Returns true if there is more to do. */
 static bool step(struct hwt_worker *worker)
 {
 	struct hwt_trimming *trimming = &worker->trimming;
@@ -104,7 +107,7 @@ static bool step(struct hwt_worker *worker)
 
 size_t hwt_worker_given(const struct hwt_worker *worker)
 {
-	return atomic_load_explicit(&worker->trimming.given, memory_order_relaxed); /* relaxed: as above */
+	return atomic_load_explicit(&worker->trimming.given, memory_order_relaxed); /* relaxed: as in step */
 }
 
 static void finish(struct hwt_worker *worker)
@@ -119,7 +122,7 @@ static void finish(struct hwt_worker *worker)
 	pthread_mutex_unlock(&trimming->monitor.mutex);
 }
 
-/* Makes slices until the next tick is near or something comes in.  Returns true if there are more. */
+/* Makes slices until the next tick is near or an operation comes in.  Returns true if there is more to do. */
 static bool make_slices(struct hwt_worker *worker)
 {
 	int64_t until_ns = subtract_saturating(grid_time(&worker->wheel->grid, worker->wheel->tick), MARGIN_NS);
@@ -127,7 +130,10 @@ static bool make_slices(struct hwt_worker *worker)
 	do
 		if (!step(worker)) {
 			finish(worker);
-			/* A request that came meanwhile may have spent its wake on a nap between two slices. */
+			/*
+			 * A request that came meanwhile may have woken the worker from a nap between two slices, and
+			 * would not wake it again.
+			 */
 			return asked(&worker->trimming) != worker->trimming.serving;
 		}
 	while (!worker_has_to_stop(worker) && hwt_lanes_are_empty(worker->lanes) && worker_now(worker) < until_ns);
@@ -137,7 +143,7 @@ static bool make_slices(struct hwt_worker *worker)
 bool hwt_worker_trim(struct hwt_worker *worker, int64_t now_ns)
 {
 	struct hwt_trimming *trimming = &worker->trimming;
-	/* A wall clock may be set back. */
+	/* Times of looks are on CLOCK_MONOTONIC, as a wall clock may be set back. */
 	int64_t steady_ns = worker->clock == HWT_CLOCK_MONOTONIC ? now_ns : clock_monotonic();
 
 	if (likely(!trimming->is_active)) {
@@ -172,7 +178,7 @@ void hwt_worker_trim_now(struct hwt_worker *worker)
 	begin(worker, clock_monotonic(), true);
 	while (step(worker))
 		;
-	worker->trimming.again = false; /* the worker of a driven timer never looks */
+	worker->trimming.again = false; /* a driven timer makes no looks by itself */
 }
 
 int hwt_worker_ask_trim(struct hwt_worker *worker, int64_t until_ns, size_t *bytes)
@@ -184,7 +190,7 @@ int hwt_worker_ask_trim(struct hwt_worker *worker, int64_t until_ns, size_t *byt
 
 	pthread_mutex_lock(&trimming->monitor.mutex);
 	mine = asked(trimming) + 1;
-	/* Relaxed: the wake below, and the mutex of the sleeper in it, order it before the worker's next look. */
+	/* Relaxed: the mutex of the sleeper, in the wake below, orders the store before the worker's next check. */
 	atomic_store_explicit(&trimming->asked, mine, memory_order_relaxed);
 	pthread_mutex_unlock(&trimming->monitor.mutex);
 	hwt_idle_stop(&worker->lanes->idle);

@@ -4,18 +4,18 @@
  *
  * Structure
  *
- *   The worker looks once a second, and only before it sleeps.  A slab of records goes when it was empty and unused at
- *   three looks: so a load that comes in bursts each second keeps what its bursts need.  The wheel's memory can go only
- *   while no timeout waits there, for as long.
+ *   The worker looks once a second, and only before it sleeps.  A slab of records goes if it was empty and unused at
+ *   three looks: so a load that comes in bursts each second keeps the memory that its bursts need.  The wheel's memory
+ *   goes if the wheel was empty at three looks.
  *
- *   It looks while the timer holds 4 MiB, and only if something has been taken in or come home since the last look, if
- *   that has found something to wait for, or if task threads or an executor have records, which come home without the
- *   worker.  So a timer in which nothing happens causes no wake-ups.
+ *   The worker looks while the timer holds 4 MiB, and only if operations have been taken in or records have come home
+ *   since the last look; if the last look left memory for a later look; or if task threads or an executor have records,
+ *   which come home without the worker.  So a timer in which nothing happens causes no wake-ups.
  *
- *   A look is made of slices of some tens of microseconds.  The worker makes one before it sleeps, and more while the
- *   next tick is not near and nothing comes in.
+ *   A look is made of slices of some tens of microseconds.  The worker makes a slice before it sleeps, and more while
+ *   the next tick is not near and no operation comes in.
  *
- *   A timer that its caller drives trims only when hwt_timer_trim says so: the time is the caller's.
+ *   A caller-driven timer trims only in hwt_timer_trim.
  *
  * Threads
  *
@@ -29,24 +29,24 @@
 
 #include "worker/state.h"
 
-/* From now on no request is answered. */
+/* Ends all requests, now and later, without an answer. */
 void hwt_trimming_end(struct hwt_worker *worker);
 
-/* Before a sleep: looks, if it is time, for a while.  Returns true if there is more to look at. */
+/* Makes some slices of a look before a sleep, if it is time for one.  Returns true if there is more to do. */
 bool hwt_worker_trim(struct hwt_worker *worker, int64_t now_ns);
 
-/* Returns the tick at which to wake up: `due`, or an earlier one, for a look. */
+/* Returns the tick at which the worker is to wake up: `due`, or an earlier tick for a look. */
 int64_t hwt_worker_trim_due(const struct hwt_worker *worker, int64_t due, int64_t now_ns);
 
-/* Returns how many bytes have gone back to the system, ever. */
+/* Returns the number of bytes that have gone back to the system, ever. */
 size_t hwt_worker_given(const struct hwt_worker *worker);
 
-/* Gives all back that nobody uses, at once. */
+/* Gives all unused memory back at once. */
 void hwt_worker_trim_now(struct hwt_worker *worker);
 
 /*
- * Has the worker trim, and waits for that until a time on CLOCK_MONOTONIC; if it has not by then, it does later.
- * Returns 0 and how many bytes have gone back meanwhile, or ECANCELED.
+ * Asks the worker to trim, and waits for the trim until a time on CLOCK_MONOTONIC; a trim that is not over by then goes
+ * on later.  Returns 0, and in *bytes the number of bytes that have gone back meanwhile; or ECANCELED.
  */
 int hwt_worker_ask_trim(struct hwt_worker *worker, int64_t until_ns, size_t *bytes);
 

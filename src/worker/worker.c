@@ -4,22 +4,22 @@
  *
  *   1  transfer        pops the submitted queues, 32 records at a time so that their cache lines arrive together.
  *                      QUEUED becomes ARMED, and the wheel places the record.
- *   2  expire          goes from one tick to the next at which anything is due.  At each it collects up to 256 records.
- *                      Of each it turns ARMED into RUNNING, counts, calls the task and stores EXPIRED.  It collects
- *                      again until there are none: what tasks schedule goes to the lanes, so that comes to an end.
+ *   2  expire goes from one tick to the next at which anything is due.  At each it collects up to 256 records.  For
+ *                      each it turns ARMED into RUNNING, counts, calls the task and stores EXPIRED.  It collects again
+ *                      until no record is due: timeouts that tasks schedule go to the lanes, so this comes to an end.
  *   3  cancel          pops the cancelled queues, and unlinks the records from the wheel.
- *   4  return_records  returns what has ended in this pass to the slab of each record.
- *   5  rest            sleeps to the next tick (nap), or until something is due or a producer wakes it (idle).
+ *   4  return_records returns the records that ended in this pass to their slabs.
+ *   5  rest sleeps to the next tick (nap), or until a timeout is due or a producer wakes the worker (idle).
  *
- * Meanwhile producers push, cancel and move.  They touch queues and state words, never the wheel.  Here and in
- * expire.c, which has step 2, are the fast paths, of records whose word has no flag: one exchange on the exact word
- * decides each race.  A record that loses goes to worker_slow.c.
+ * Meanwhile producers push, cancel and move.  They touch queues and state words, never the wheel.  This file, and
+ * expire.c for step 2, have the fast paths, for records whose word has no flag: one exchange on the exact word decides
+ * each race.  A record whose exchange fails goes to worker_slow.c.
  */
 #include "worker/worker.h"
 #include "worker/trim.h"
 #include "lane/submit.h"
 
-/* How many records are popped at once: the cache lines of all are on their way while the first are handled. */
+/* How many records are popped at once: their cache lines arrive while the first records are handled. */
 #define DRAIN_BATCH HWT_PLACE_MAX
 
 int hwt_worker_init(struct hwt_worker *worker, struct hwt_lanes *lanes, struct hwt_wheel *wheel,
@@ -45,7 +45,7 @@ void hwt_worker_destroy(struct hwt_worker *worker)
 void hwt_worker_request_stop(struct hwt_worker *worker)
 {
 	/*
-	 * The word before the wake: a worker that the wake reaches before it sleeps reads the word and does not
+	 * `stop` is stored before the wake: a worker that the wake reaches before it sleeps reads `stop` and does not
 	 * sleep.
 	 */
 	atomic_store_explicit(&worker->stop, true, memory_order_release); /* [stop] */
@@ -58,7 +58,7 @@ void hwt_worker_request_stop(struct hwt_worker *worker)
  *
  * record_arm races with a cancel, which would leave CANCELLED, and with a mover, which would leave RESCHEDULED.
  * Between the arm and the placing a record is ARMED and not in the wheel.  A cancel in this gap pushes it on
- * `cancelled`, a mover to an earlier time on `submitted`.  Both queues are popped by this thread, and so after the
+ * `cancelled`, a mover to an earlier time on `submitted`.  This thread pops both queues, and so it does after the
  * placing.  A mover to a later time writes only the deadline.  Whether the placing reads the old or the new one,
  * RESCHEDULED makes the worker check again when the record comes up.
  */
@@ -70,7 +70,7 @@ static void transfer_batch(struct hwt_worker *worker, struct hwt_record **batch,
 	for (size_t i = 0; i < n; i++) {
 		struct hwt_record *record = batch[i];
 
-		batch[armed] = record; /* stays if armed goes up */
+		batch[armed] = record; /* kept if `armed` is incremented */
 		if (likely(record_arm(record, &word)))
 			armed++;
 		else if (likely(word_is_plain(word, STATE_CANCELLED))) /* cancelled while it was queued: in no wheel */
@@ -82,12 +82,12 @@ static void transfer_batch(struct hwt_worker *worker, struct hwt_record **batch,
 }
 
 /*
- * Takes cancelled records out of the wheel and returns them.  Not while a batch is collected: the places of its members
- * are stale (P3).  A record that is not in the wheel any more, because it was due and found cancelled, has place 0.
+ * Takes cancelled records out of the wheel and returns them.  Not while there is a batch: the places of its members are
+ * stale (P3).  A record that was due and found cancelled is not in the wheel any more, and has place 0.
  */
 static void cancel_batch(struct hwt_worker *worker, struct hwt_record **batch, size_t n)
 {
-	/* The records are here or on their way.  Now fetch what their places point to. */
+	/* The records are in the cache or on their way.  Now prefetch the chunks to which their places point. */
 	for (size_t i = 0; i < n; i++)
 		hwt_wheel_prefetch(batch[i]);
 	for (size_t i = 0; i < n; i++)
@@ -95,7 +95,7 @@ static void cancel_batch(struct hwt_worker *worker, struct hwt_record **batch, s
 			lane_return(batch[i]);
 }
 
-/* Pops up to max records of a queue, asks for their cache lines, and adds their number to *taken.  Returns it. */
+/* Pops up to max records of a queue, prefetches them, and adds their number to *taken.  Returns their number. */
 static size_t pop_batch(struct hwt_queue *queue, _Atomic uint64_t *taken, struct hwt_record **batch, size_t max)
 {
 	size_t n = 0;
@@ -113,15 +113,15 @@ static void transfer_rearmed(struct hwt_worker *worker)
 	struct hwt_record *record;
 
 	while ((record = worker_next_rearmed(worker)) != NULL) {
-		record->place = 0; /* it held the link of the stack */
+		record->place = 0; /* the link of the stack shares its memory */
 		transfer_batch(worker, &record, 1);
 	}
 }
 
-/* The two sides on which operations wait in a lane. */
+/* The two kinds of operations that wait in a lane. */
 enum side { NEW, CANCELS };
 
-/* Takes in at most `most` operations of one side of a lane.  Returns how many. */
+/* Takes in at most `most` operations of one side of a lane.  Returns their number. */
 static uint64_t drain(struct hwt_worker *worker, struct hwt_lane *lane, enum side side, uint64_t most)
 {
 	struct hwt_queue *queue = side == NEW ? &lane->submitted : &lane->cancelled;
@@ -148,7 +148,10 @@ static uint64_t drain(struct hwt_worker *worker, struct hwt_lane *lane, enum sid
 	return most - left;
 }
 
-/* Goes around the lanes, of which each gets at most `share`.  Returns how many used their share up. */
+/*
+ * Goes once around the lanes, and takes in at most `share` operations of each.  Returns how many lanes used their share
+ * up.
+ */
 static uint32_t drain_shares(struct hwt_worker *worker, enum side side, uint32_t share, uint32_t *budget)
 {
 	uint32_t count = lanes_count(worker->lanes), busy = 0, *next = &worker->intake.next_lane[side];
@@ -166,10 +169,11 @@ static uint32_t drain_shares(struct hwt_worker *worker, enum side side, uint32_t
 }
 
 /*
- * Takes in operations of one side.  Returns true if the budget was used up.
+ * Takes in operations of one side of all lanes.  Returns true if the budget was used up.
  *
- * Each lane has the same share of a pass, and what some lanes leave is shared by the others.  So a lane that refills as
- * fast as it is drained keeps no other waiting: what the others have, up to their share, comes with the next pass.
+ * Each lane has the same share of a pass, and the other lanes share what some leave.  So a lane that refills as fast as
+ * it is drained keeps no other lane waiting: the operations of the others, up to their share, are taken in with the
+ * next pass.
  */
 static bool drain_lanes(struct hwt_worker *worker, enum side side, uint32_t budget)
 {
@@ -180,7 +184,10 @@ static bool drain_lanes(struct hwt_worker *worker, enum side side, uint32_t budg
 	return budget == 0;
 }
 
-/* Takes in each lane up to its length at this moment, so that it comes to an end.  What is due then runs, in order. */
+/*
+ * Takes in each lane up to its length at this moment, so that this comes to an end.  All timeouts accepted before can
+ * then run in order.
+ */
 static void transfer_all(struct hwt_worker *worker)
 {
 	worker->intake.takes_all = false;
@@ -188,11 +195,11 @@ static void transfer_all(struct hwt_worker *worker)
 		(void)drain(worker, worker->lanes->made[i], NEW, lane_waiting(worker->lanes->made[i]));
 }
 
-/* Returns how many operations of a pass are kept for cancels: as many as wait, and at most half. */
+/* Returns how many operations of a pass are reserved for cancels: as many as wait, but at most half. */
 static uint32_t kept_for_cancels(const struct hwt_worker *worker)
 {
 	const struct hwt_intake *intake = &worker->intake;
-	/* Of an odd number the last one is for either side in turn. */
+	/* If the number is odd, both sides take turns with the last operation. */
 	uint32_t half = intake->max_transfers / 2 + (uint32_t)(intake->max_transfers & intake->passes & 1);
 	uint64_t waits = 0;
 
@@ -201,7 +208,7 @@ static uint32_t kept_for_cancels(const struct hwt_worker *worker)
 	return waits < half ? (uint32_t)waits : half;
 }
 
-/* Takes in what producers have submitted.  Returns true if more may wait than fits in a pass. */
+/* Takes in the records that producers have submitted.  Returns true if more may wait than fits in a pass. */
 static bool transfer(struct hwt_worker *worker, uint32_t budget)
 {
 	hwt_wheel_retry_unplaced(worker->wheel);
@@ -213,8 +220,8 @@ static bool transfer(struct hwt_worker *worker, uint32_t budget)
 }
 
 /*
- * Takes in cancels, as many as fit in a pass beside what it has taken in so far, and at least `kept`.  Returns true if
- * more may wait.
+ * Takes in cancels: as many as fit in the pass beside the operations that it has taken in so far, and at least `kept`.
+ * Returns true if more may wait.
  */
 static bool cancel(struct hwt_worker *worker, uint32_t kept)
 {
@@ -224,7 +231,7 @@ static bool cancel(struct hwt_worker *worker, uint32_t kept)
 	return drain_lanes(worker, CANCELS, rest > kept ? (uint32_t)rest : kept);
 }
 
-/* Returns the records that ended in this pass.  From here on producers may take them. */
+/* Returns the records that ended in this pass to their slabs.  From then on producers may take them. */
 static void return_records(struct hwt_worker *worker)
 {
 	if (worker->lanes->slabs.touched != NULL)
@@ -234,11 +241,10 @@ static void return_records(struct hwt_worker *worker)
 }
 
 /*
- * transfer comes before expire: a timeout that was accepted before a tick runs at this tick, in the order of acceptance
+ * transfer comes before expire, so that a timeout accepted before a tick runs at this tick, in the order of acceptance
  * (G3).  cancel comes after expire, when no batch is left (P3).
  *
- * Under a load that never rests the bound cuts each pass.  So cancels have their turn behind the end of a cut tick,
- * too.
+ * Under a constant load the bound may cut each pass.  So cancels are also taken in after the end of a cut tick.
  */
 static bool make_pass(struct hwt_worker *worker, int64_t passed, int64_t now_ns)
 {
@@ -253,15 +259,14 @@ static bool make_pass(struct hwt_worker *worker, int64_t passed, int64_t now_ns)
 	kept = kept_for_cancels(worker);
 	more = transfer(worker, worker->intake.max_transfers - kept);
 	/*
-	 * A stop or the bound has left a batch, whose places are stale: a cancellation of one of its members must not
-	 * look there (P3).
+	 * If a stop or the bound has left a batch, its places are stale: the cancel of a member must not use them (P3).
 	 */
 	if (!hwt_worker_expire(worker, passed, now_ns))
 		return false;
 	return cancel(worker, kept) || more;
 }
 
-/* return_records comes last and returns what has ended, also in a pass that was cut. */
+/* return_records comes last, also in a pass that was cut. */
 bool hwt_worker_pass(struct hwt_worker *worker, int64_t now_ns)
 {
 	int64_t passed = grid_ticks_passed(&worker->wheel->grid, now_ns);

@@ -4,39 +4,40 @@
  *
  * Structure
  *
- *   worker.c has the steps of a pass.  It takes in at most max_transfers_per_tick operations, new ones and cancels,
- *   which the lanes share.
+ *   worker.c has the steps of a pass.  A pass takes in at most max_transfers_per_tick operations, new timeouts and
+ *   cancels, in which the lanes share.
  *
- *   Then it sleeps.  How long depends on whether there is traffic:
+ *   Then the worker sleeps.  How long depends on whether there is traffic:
  *
- *       nap    until the next tick, if much came in during this one, or if the worker was about to sleep for longer
- *              twice already, or if the next tick has work anyway.
- *       idle   until the tick at which something that has not been cancelled is due (hwt_wheel_settle), without end if
- *              nothing is.  A producer with something earlier wakes it (idle.h).
+ *       nap    until the next tick: if many operations came in during this tick, if the worker has gone idle twice in
+ *              it already, or if the next tick has work anyway.
+ *       idle   until the tick at which the next timeout that has not been cancelled is due (hwt_wheel_settle), or
+ *              without end if there is none.  A producer with an earlier timeout wakes the worker (idle.h).
  *
- *   If a pass has left work behind in the lanes, the worker makes another one at once.  What is taken in after its tick
- *   has passed runs at the next one.  The first pass of an advance takes in all that waits.  After a long task or a
- *   suspended machine one pass runs through all ticks that have gone by.  It skips those at which nothing is due,
- *   however many they are.
+ *   If a pass has left work in the lanes, the worker makes another pass at once.  A timeout that is taken in after its
+ *   tick has passed runs at the next tick.  The first pass of an advance takes in all new timeouts.  After a long task
+ *   or a suspension of the machine one pass runs through all ticks that have passed.  It skips ticks at which nothing
+ *   is due, however many there are.
  *
  * Threads
  *
  *   The worker alone, except for hwt_worker_request_stop (any thread) and, after the worker has gone,
- *   hwt_worker_next_unprocessed (stop).  Tasks run on this thread.  They may push on lanes; no call of theirs touches
- *   the wheel.
+ *   hwt_worker_next_unprocessed (stop).  Tasks run on this thread.  Their calls may push on lanes; none touches the
+ *   wheel.
  *
  * Invariants
  *
  *   P1  no task of a tick starts before grid_time(tick): the clock was read before the pass (G2).
- *   P2  a record leaves the batch by running, by being found cancelled, or by hwt_worker_next_unprocessed.
+ *   P2  a record leaves the batch by running, by being found cancelled, by being put back into the wheel, or by
+ *       hwt_worker_next_unprocessed.
  *   P3  the worker handles no cancellation while the batch has members, because their places are stale (R3).
  *
  * Ordering
  *
  *   [stop]   request_stop stores (release), the worker loads (acquire).
  *   [count]  expired is stored (release) before the task starts; see lane.h.
- *   [finished]  stored (release) after the task, and so after expired.  hwt_timer_stats loads it (acquire), and expired
- *            afterwards: a task that counts as finished also counts as started.
+ *   [finished]  `finished` is stored (release) after the task, and so after `expired`.  hwt_timer_stats loads it
+ *            (acquire) before `expired`: a task that counts as finished also counts as started.
  */
 #ifndef HWT_WORKER_H
 #define HWT_WORKER_H
@@ -49,7 +50,7 @@ int hwt_worker_init(struct hwt_worker *worker, struct hwt_lanes *lanes, struct h
 
 void hwt_worker_destroy(struct hwt_worker *worker);
 
-/* Passes and sleeps until stop is requested.  The wheel's start time has been set. */
+/* Passes and sleeps until a stop is requested.  The wheel's start time has been set. */
 void hwt_worker_run(struct hwt_worker *worker);
 
 /* Makes one pass at the time now_ns.  Returns true if there is more in the lanes.  Not after a request to stop: P3. */
@@ -68,7 +69,7 @@ void hwt_worker_request_stop(struct hwt_worker *worker);
 struct hwt_record *hwt_worker_next_unprocessed(struct hwt_worker *worker);
 
 /*
- * A part of a pass: runs all ticks up to `target` at which anything is due.  Returns false if a stop or the bound came
+ * A part of a pass: runs all ticks up to `target` at which a timeout is due.  Returns false if a stop or the bound came
  * in the middle; then a batch is left.  (This and the next two: expire.c)
  */
 bool hwt_worker_expire(struct hwt_worker *worker, int64_t target, int64_t now_ns);
@@ -80,22 +81,22 @@ bool hwt_worker_expire(struct hwt_worker *worker, int64_t target, int64_t now_ns
  */
 bool hwt_worker_resume(struct hwt_worker *worker, int64_t passed, int64_t now_ns);
 
-/* The clock has been set back; `passed` is the tick that it shows now. */
+/* Makes the wheel go back to `passed`, the tick that a clock shows which has been set back. */
 void hwt_worker_go_back(struct hwt_worker *worker, int64_t passed);
 
 /*
- * Takes in a record from a submitted queue or the stack that cannot simply be armed: it has a flag, was cancelled, or
+ * Takes in a record from a submitted queue or the stack that record_arm could not arm: it has a flag, was cancelled, or
  * is in the wheel already and must be placed earlier.  Returns true if the caller is to place it.  (This and what
  * follows: worker_slow.c)
  */
 bool hwt_worker_take_slow(struct hwt_worker *worker, struct hwt_record *record);
 
-/* Handles a collected record that cannot simply be run: it has a flag, or was cancelled. */
+/* Handles a collected record that record_run could not run: it has a flag, or was cancelled. */
 void hwt_worker_expire_slow(struct hwt_worker *worker, struct hwt_record *record);
 
 /*
- * Hands the batch over to the task threads or the executor.  If a stop is requested it leaves the rest.  There is no
- * fast path here: another thread costs more than a slow one.
+ * Hands the batch over to the task threads or the executor.  After a request to stop it leaves the rest.  It has no
+ * fast path: handing over to another thread costs more than a slow path.
  */
 void hwt_worker_hand_over(struct hwt_worker *worker);
 

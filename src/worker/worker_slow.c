@@ -5,17 +5,18 @@
  *
  * Whatever the word of such a record says, another thread may change it at the same moment.  A mover sets RESCHEDULING
  * and later clears it; a cancel takes ARMED or REARMED away.  The worker waits for neither.  It exchanges the word that
- * it has seen, and tries again if that fails; where a mover is at work it postpones the record to the next tick.
+ * it has seen, and tries again if the exchange fails; while a mover is at work it postpones the record to the next
+ * tick.
  */
 #include "worker/worker.h"
 #include "lane/submit.h"
 
 /*
- * Returns true if an ARMED record can be placed by the deadline that it has now.
+ * Returns true if an ARMED record can be placed by its present deadline.
  *
  * A mover that starts after this point sees ARMED and notifies the worker if the deadline moves earlier.  While a mover
- * is at work already, the deadline may be the old one or the new one.  If that mover has seen QUEUED or REQUEUED, it
- * pushes nothing.  So the worker must check again: it postpones the record.
+ * is at work already, the deadline may be the old one or the new one, and a mover that has seen QUEUED or REQUEUED
+ * pushes nothing.  So the worker postpones the record, and checks again.
  */
 static bool is_to_be_placed(struct hwt_worker *worker, struct hwt_record *record, uint64_t word)
 {
@@ -32,9 +33,9 @@ static bool is_to_be_placed(struct hwt_worker *worker, struct hwt_record *record
 static bool take_requeued(struct hwt_worker *worker, struct hwt_record *record)
 {
 	/*
-	 * From here on movers push again.  Acquire: what earlier movers wrote is seen, [move].  The flag goes before
-	 * the deadline is read: if it went afterwards, a mover in between would see REQUEUED, push nothing, and its
-	 * deadline would be read by no one.
+	 * From here on movers push again.  Acquire: the worker sees what earlier movers wrote, [move].  The flag is
+	 * cleared before the deadline is read: in the other order a mover in between would see REQUEUED and push
+	 * nothing, and no thread would read its deadline.
 	 */
 	uint64_t word = atomic_fetch_and_explicit(&record->word, ~WORD_REQUEUED, memory_order_acq_rel);
 
@@ -49,9 +50,7 @@ bool hwt_worker_take_slow(struct hwt_worker *worker, struct hwt_record *record)
 {
 	uint64_t word = record_word(record);
 
-	/*
-	 * Fails if a cancel takes QUEUED away or a mover sets a flag.  Try again: the loop ends with any other state.
-	 */
+	/* The edge fails if a cancel takes QUEUED away or a mover sets a flag.  Any other state ends the loop. */
 	while (word_state(word) == STATE_QUEUED)
 		if (record_edge(record, &word, STATE_ARMED))
 			return is_to_be_placed(worker, record, word);
@@ -63,8 +62,8 @@ bool hwt_worker_take_slow(struct hwt_worker *worker, struct hwt_record *record)
 
 /*
  * Drops a collected record that has been cancelled.  If it is CANCELLED, the canceller has pushed it or is about to,
- * and the record is returned when it is popped: returning it here, too, would give it to two owners.  If it is LAZY, no
- * push follows, and this is the place to return it.
+ * and the worker returns it after popping it: returned here, too, it would have two owners.  If it is LAZY, no push
+ * follows, and it is returned here.
  */
 static void drop_cancelled(struct hwt_record *record, uint64_t word)
 {
@@ -74,8 +73,8 @@ static void drop_cancelled(struct hwt_record *record, uint64_t word)
 }
 
 /*
- * The edge run, or with STATE_READY the edge hand_over, for a word with flags; *word is the word after it.  Returns
- * false if the task must not run now; the record is then where it belongs: dropped, in a queue, or postponed.
+ * Takes the edge run, or with STATE_READY the edge hand_over, of a word with flags.  *word is then the word after the
+ * edge.  Returns false if the task must not run now: the record has been dropped or postponed, or is in a queue.
  *
  * The deadline of a RESCHEDULED record is read between two exchanges:
  *
@@ -97,7 +96,7 @@ static bool begin_slow(struct hwt_worker *worker, struct hwt_record *record, enu
 			drop_cancelled(record, *word);
 			return false;
 		}
-		if (word_has(*word, WORD_REQUEUED)) { /* a queue has it, too (R1), and the worker will pop it there */
+		if (word_has(*word, WORD_REQUEUED)) { /* it is in a queue, too (R1), and the worker will pop it there */
 			record->place = 0;
 			return false;
 		}
@@ -122,7 +121,7 @@ static bool begin_slow(struct hwt_worker *worker, struct hwt_record *record, enu
 }
 
 /*
- * Races with cancels that turn REARMED into DROPPED: record_end decides.  waiters_look comes after the word, as in
+ * Races with cancels that turn REARMED into DROPPED; record_end decides.  waiters_look comes after the word, as in
  * expire_plain of expire.c.
  */
 void hwt_worker_end_slow(struct hwt_worker *worker, struct hwt_record *record)
@@ -161,7 +160,7 @@ void hwt_worker_expire_slow(struct hwt_worker *worker, struct hwt_record *record
 }
 
 /*
- * The records that may run now become READY.  Any number is counted before its record goes: execute may run the job at
+ * Records that may run now become READY.  Each record is counted before it is handed over: execute may run the job at
  * once.
  */
 void hwt_worker_hand_over(struct hwt_worker *worker)
