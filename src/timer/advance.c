@@ -2,13 +2,14 @@
 /*
  * A timer without a thread: the caller of hwt_timer_advance makes the passes from its own event loop.
  *
- * What sleeping is to the worker, the alarm is to the caller's poll, with the same handshake (idle.h): the advance sets
- * the alarm, then publishes for what a producer has to ring it, then checks the lanes once more.  A producer that has
- * claimed an old publication and is slow may ring the new alarm too early.  That costs a pass and loses nothing.
- * config.on_earlier is an alarm that is not set: the caller knows the time, and a producer tells it of an earlier one.
+ * The worker sleeps; the caller polls, and the alarm ends the poll, with the same handshake (idle.h): the advance sets
+ * the alarm, then publishes what a producer has to ring it for, then checks the lanes once more.  A slow producer that
+ * has claimed an old publication may ring the new alarm too early.  That costs a pass and loses nothing.
+ * config.on_earlier is an alarm that is never set: the caller knows the time, and a producer tells it of an earlier
+ * time.
  *
- * With HWT_COLLECT each timeout has the same task, hwt_timer_collect, which writes it down for the caller.  So whatever
- * holds for tasks holds there, and the number that the caller has room for is a bound as max_tasks_per_advance is.
+ * With HWT_COLLECT each timeout has the same task, hwt_timer_collect, which writes the timeout into the caller's array.
+ * So all rules for tasks hold, and the length of the array is a bound as max_tasks_per_advance is.
  */
 #include "base/thread.h"
 #include "timer/timer.h"
@@ -16,12 +17,15 @@
 
 #include <errno.h>
 
-/* Passes in one advance.  The first takes in all, the second what tasks scheduled, the others what threads did. */
+/*
+ * The most passes of an advance.  The first takes in all, the second what tasks scheduled, the others what other
+ * threads did.
+ */
 #define MAX_PASSES 4
 
 /*
- * From this number of operations in a tick on, what is cancelled in the wheel waits for its end: it can make an answer
- * later and not earlier.  In a loop with less to do the answer knows of each cancel.
+ * With this many operations in a tick, cancels of timeouts in the wheel wait for the end of the tick: they can only
+ * make an answer later.  In a loop with less to do the answer knows of each cancel.
  */
 #define BUSY_TICK 64
 
@@ -31,14 +35,14 @@ static void pass(hwt_timer *timer, int64_t now_ns)
 	int passes = 0;
 	bool more;
 
-	worker->intake.takes_all = true; /* what was accepted before the call and is due runs in it */
+	worker->intake.takes_all = true; /* a due timeout that was accepted before the call runs in it */
 	do {
 		hwt_lanes_take_hurry(&timer->lanes);
 		more = hwt_worker_pass(worker, now_ns) || !hwt_lanes_are_empty(&timer->lanes);
 	} while (more && ++passes < MAX_PASSES && !worker_has_to_stop(worker) && !worker_is_full(worker));
 }
 
-/* Returns when there is something to do, as far as is known now. */
+/* Returns the time at which there is work again, as far as the timer knows. */
 static int64_t next_time(hwt_timer *timer, int64_t now_ns)
 {
 	int64_t due = hwt_wheel_next_due(timer->wheel);
@@ -51,8 +55,9 @@ static int64_t next_time(hwt_timer *timer, int64_t now_ns)
 }
 
 /*
- * The same, and sets the alarm to that time.  A producer with something earlier rings it.  The order is that of a
- * worker that goes idle: alarm, publication, fence, lanes.  After the last check a push finds the publication.
+ * Returns next_time, and sets the alarm to it.  A producer with an earlier timeout rings the alarm.  The order is that
+ * of a worker that goes idle: alarm, publication, fence, check of the lanes.  A push after that check finds the
+ * publication.
  */
 static int64_t next_alarm(hwt_timer *timer, int64_t now_ns)
 {
@@ -68,7 +73,7 @@ static int64_t next_alarm(hwt_timer *timer, int64_t now_ns)
 			timer->alarm_tick = due;
 		return next_ns;
 	}
-	/* Something came in, or the system refuses the fence: ask for the next advance now, or at the next tick. */
+	/* An operation came in, or the system refuses the fence: ask for the next advance now, or at the next tick. */
 	idle_publish(idle, IDLE_AWAKE);
 	next_ns = hwt_lanes_are_empty(&timer->lanes) ? grid_time(&timer->grid, timer->wheel->tick) : now_ns;
 	hwt_idle_set_alarm(idle, next_ns == now_ns ? 0 : next_ns);
@@ -76,13 +81,14 @@ static int64_t next_alarm(hwt_timer *timer, int64_t now_ns)
 }
 
 /*
- * Returns true if the alarm stays as it is during an advance: it has not rung, and its time has not come.  Nothing is
- * due before, and a producer with something earlier rings it.  So an advance that only takes in what has come makes no
- * system call.  The price is an alarm for nothing if what it was set for is cancelled, once.
+ * Returns true if the alarm stays as it is during an advance: it has not rung, and its time has not come.  No timeout
+ * is due before, and a producer with an earlier timeout rings the alarm.  So an advance that only takes operations in
+ * makes no system call.  The price: if the timeout for which the alarm was set is cancelled, the alarm rings once for
+ * nothing.
  *
- * A step of the clock rings the alarm of HWT_CLOCK_REALTIME, and only another setting silences that.
+ * A step of the clock rings the alarm of HWT_CLOCK_REALTIME, and only a new setting silences it.
  *
- * With on_earlier set the published time must not stay: a task of this advance could then trigger that function.
+ * With on_earlier the published time must not stay: calls of a task in this advance would then call that function.
  */
 static bool keeps_alarm(const hwt_timer *timer, int64_t now_ns)
 {
@@ -91,7 +97,7 @@ static bool keeps_alarm(const hwt_timer *timer, int64_t now_ns)
 	       hwt_idle_is_told(&timer->lanes.idle);
 }
 
-/* The answer, and what producers have to know, after the passes of an advance. */
+/* Returns the answer of an advance after its passes, and publishes what producers have to ring for. */
 static int64_t next_watched(hwt_timer *timer, int64_t now_ns)
 {
 	struct hwt_idle *idle = &timer->lanes.idle;
@@ -106,7 +112,7 @@ static int64_t next_watched(hwt_timer *timer, int64_t now_ns)
 	return next_alarm(timer, now_ns);
 }
 
-/* Notes the time that the caller told.  A time before the last one is ignored, if time does not go back. */
+/* Notes the time that the caller told.  A time before the last is ignored, but on a clock that may be set back. */
 static void tell(hwt_timer *timer, int64_t now_ns)
 {
 	/* Relaxed: one thread at a time writes it, and no other data depends on it. */
@@ -117,7 +123,7 @@ static void tell(hwt_timer *timer, int64_t now_ns)
 
 int64_t hwt_timer_now(const hwt_timer *timer)
 {
-	/* Relaxed: as above. */
+	/* Relaxed: as in tell. */
 	int64_t told_ns = atomic_load_explicit(&timer->told_ns, memory_order_relaxed), clock_ns;
 
 	if (timer_is_virtual(timer))
@@ -130,10 +136,10 @@ int64_t hwt_timer_now(const hwt_timer *timer)
 
 /*
  * Returns the answer of the advance.  A task that is with the executor may run again, from the next tick on, and only
- * the alarm would tell the caller.  So while jobs are out, the answer is at most the next tick.
+ * the alarm would tell the caller.  So while a job is unfinished, the answer is at most the next tick.
  *
- * The executor is checked before the lanes.  A job that ends in between has pushed by then, and the
- * second check sees it.  In the other order it could be in neither.
+ * The executor is checked before the lanes: a job that ends in between has pushed by then, and the check of the lanes
+ * sees the push.  In the other order both checks could miss the job.
  */
 static int64_t next_call(hwt_timer *timer, int64_t now_ns)
 {
@@ -144,7 +150,7 @@ static int64_t next_call(hwt_timer *timer, int64_t now_ns)
 	return done || next_ns < tick_ns ? next_ns : tick_ns;
 }
 
-/* Notes what the next advances can go by, after one that answers next_ns. */
+/* Notes in timer->quiet which of the next advances may repeat the answer next_ns without a pass. */
 static void note_quiet(hwt_timer *timer, int64_t next_ns)
 {
 	const struct hwt_grid *grid = &timer->grid;
@@ -154,7 +160,7 @@ static void note_quiet(hwt_timer *timer, int64_t next_ns)
 	if (due < 0)
 		due = hwt_wheel_next_due(timer->wheel);
 	if (next_ns != (due == HWT_TICK_NEVER ? INT64_MAX : grid_time(grid, due)) || due < tick)
-		return; /* there is more to do at once */
+		return; /* another advance has work at once */
 	if (!worker_left_nothing(&timer->worker) || !tasks_are_done(&timer->tasks))
 		return;
 	/* As in keeps_alarm. */
@@ -164,15 +170,17 @@ static void note_quiet(hwt_timer *timer, int64_t next_ns)
 		.from_ns = grid_time(grid, tick - 1),
 		.tick_ns = grid_time(grid, tick),
 		.until_ns = next_ns,
-		/* INT64_MAX - 1 with an empty wheel: each deadline is earlier, and hurry_ns at rest is later. */
+		/*
+		 * With an empty wheel INT64_MAX - 1: only a deadline that never comes, and hurry_ns at rest, are later.
+		 */
 		.due_ns = due == HWT_TICK_NEVER ? INT64_MAX - 1 : grid_time(grid, due - 1),
 	};
 }
 
 /*
- * Returns true if a pass would find nothing, or only what can wait for the end of the tick.  The answer is then that of
- * the last advance, and what it published for producers still stands, and so does the alarm.  A loop that advances with
- * each request comes by here nearly always.
+ * Returns true if a pass would find nothing to do, or only operations that can wait for the end of the tick.  Then the
+ * answer, the publication and the alarm of the last advance still hold.  A loop that advances with each request mostly
+ * gets true.
  */
 static inline bool is_quiet(hwt_timer *timer, int64_t now_ns)
 {
@@ -187,7 +195,8 @@ static inline bool is_quiet(hwt_timer *timer, int64_t now_ns)
 
 /*
  * Returns true for a time that the timer's clock never shows.  On the system's clock a first time of 0 or less means
- * that the caller thinks of a virtual clock: nothing would ever run.  A timeout may have started the timer before.
+ * that the caller wants a virtual clock: nothing would ever run.  A timeout may have started the timer before the first
+ * advance.
  */
 static bool refuses(const hwt_timer *timer, int state, int64_t now_ns)
 {
@@ -197,7 +206,7 @@ static bool refuses(const hwt_timer *timer, int state, int64_t now_ns)
 	       (state == TIMER_INIT || state == TIMER_DRIVEN);
 }
 
-/* Why an advance may not begin.  The caller has the word. */
+/* Begins an advance: returns 0, or the error for which it may not begin.  The caller has the driver's word. */
 static int begin(hwt_timer *timer, int64_t now_ns)
 {
 	int state, rc = 0;
@@ -220,7 +229,7 @@ static void account(hwt_timer *timer, int64_t now_ns)
 	counts_add(&timer->worker.counts.wakeups, 1);
 }
 
-/* Bounds an advance to `room` tasks.  UINT64_MAX more than have run never come. */
+/* Bounds an advance to `room` tasks.  UINT64_MAX is no bound: runs_max wraps, and the count never comes to it. */
 static void bound(hwt_timer *timer, uint64_t room)
 {
 	uint32_t most = timer->config.max_tasks_per_advance;
@@ -228,7 +237,7 @@ static void bound(hwt_timer *timer, uint64_t room)
 	timer->worker.bound.runs_max = worker_runs(&timer->worker) + (most != 0 && most < room ? most : room);
 }
 
-/* The passes of an advance, and its answer. */
+/* Makes the passes of an advance.  Returns its answer. */
 static int64_t drive(hwt_timer *timer, int64_t now_ns, uint64_t room)
 {
 	struct hwt_worker *worker = &timer->worker;
@@ -248,8 +257,8 @@ static int64_t drive(hwt_timer *timer, int64_t now_ns, uint64_t room)
 	next_ns = next_call(timer, now_ns);
 	note_quiet(timer, next_ns);
 	/*
-	 * A stop that rang during the passes may have been silenced by the new alarm.  One that rings behind this check
-	 * rings behind that alarm; or, without one, has found the new publication, [idle].
+	 * The new alarm may have silenced a stop that rang during the passes.  A stop that rings after this check rings
+	 * the new alarm; or, if there is no alarm, finds the new publication, [idle].
 	 */
 	if (unlikely(worker_has_to_stop(worker)))
 		hwt_idle_set_alarm(idle, 0);
@@ -259,7 +268,7 @@ static int64_t drive(hwt_timer *timer, int64_t now_ns, uint64_t room)
 
 static int advance_slowly(hwt_timer *timer, int64_t now_ns, uint64_t room, int64_t *next_ns)
 {
-	int cancel_before = thread_no_cancel(); /* tasks come to their end, too */
+	int cancel_before = thread_no_cancel(); /* a cancelled thread finishes its tasks, too */
 	int rc = begin(timer, now_ns), rc_of_end;
 
 	if (rc == 0)
@@ -269,7 +278,7 @@ static int advance_slowly(hwt_timer *timer, int64_t now_ns, uint64_t room, int64
 	return rc != 0 ? rc : rc_of_end;
 }
 
-/* The caller has the word, and gives it back here. */
+/* Makes an advance.  The caller has the driver's word, which is given back here. */
 static inline int advance(hwt_timer *timer, int64_t now_ns, uint64_t room, int64_t *next_ns)
 {
 	if (unlikely(!is_quiet(timer, now_ns)))
@@ -279,7 +288,7 @@ static inline int advance(hwt_timer *timer, int64_t now_ns, uint64_t room, int64
 	return hwt_driver_end(timer);
 }
 
-/* Takes the word after another thread has looked or trimmed.  Returns what it was, not LOOK. */
+/* Takes the driver's word once no other thread looks or trims.  Returns the word before, which is not LOOK. */
 static int take_behind_look(hwt_timer *timer)
 {
 	int was;
@@ -290,7 +299,7 @@ static int take_behind_look(hwt_timer *timer)
 	return was;
 }
 
-/* Takes the word for an advance.  Returns 0, EBUSY or ECANCELED. */
+/* Takes the driver's word for an advance.  Returns 0, EBUSY or ECANCELED. */
 static int take(hwt_timer *timer)
 {
 	int was = hwt_driver_take(timer, DRIVER_BUSY), state;
@@ -344,7 +353,7 @@ int hwt_timer_advance_batch(hwt_timer *timer, int64_t now_ns, hwt_fired *out, si
 		return rc;
 	timer->collected = &collected;
 	rc = advance(timer, now_ns, n, &next);
-	/* A stop came.  What has fired has ended, and is the caller's.  The next call returns ECANCELED. */
+	/* A stop came.  The timeouts that fired have ended and are the caller's.  The next call returns ECANCELED. */
 	if (rc == ECANCELED && collected.count > 0) {
 		rc = 0;
 		next = now_ns;

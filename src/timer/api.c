@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The calls that users make all the time: schedule, cancel, reschedule, ask.
+ * The calls that users make most: schedule, cancel, reschedule, ask.
  *
- * Each checks its arguments, computes the deadline, and goes to the home lane of the calling thread.  A cancel or a
- * move is prepared by a prefetch for writing: the load of the state word would fetch the record's cache line for
- * reading, and the exchange would ask for it once more.
+ * Each call checks its arguments, computes the deadline, and goes to the home lane of the calling thread.  A cancel or
+ * a move first prefetches the record for writing: otherwise the load of the state word would fetch the cache line for
+ * reading, and the exchange would fetch it again.
  */
 #include "base/counter.h"
 #include "base/sized.h"
@@ -32,8 +32,8 @@ static int submit(hwt_timer *timer, hwt_task *task, void *arg, int64_t deadline_
 }
 
 /*
- * Returns now + delay.  Exact: to the nanosecond, and not just to the tick.  Periods are added to an exact deadline,
- * and the sums must be of the right tick, too.
+ * Returns now + delay; with `exact` right to the nanosecond, otherwise to the tick.  A periodic timeout needs an exact
+ * deadline: the sums of deadline and periods must be of the right ticks, too.
  */
 static int64_t deadline_after(hwt_timer *timer, int64_t delay_ns, bool exact)
 {
@@ -43,8 +43,8 @@ static int64_t deadline_after(hwt_timer *timer, int64_t delay_ns, bool exact)
 }
 
 /*
- * Returns the task of a timeout: the caller's, or with HWT_COLLECT, where the caller has none, that of the library.
- * NULL: it is not as the timer wants it.
+ * Returns the task of a timeout: the caller's; with HWT_COLLECT, where the caller must pass none, the library's.  NULL:
+ * the caller's task is refused.
  */
 static hwt_task *task_for(const hwt_timer *timer, hwt_task *task)
 {
@@ -63,8 +63,8 @@ static int start_or_refuse(hwt_timer *timer)
 }
 
 /*
- * The slow way: starts the worker, or finds that the timer has been stopped or has no worker, or that there is no task.
- * Out of line, so that the fast path need not spill its arguments.
+ * The slow way: starts the worker if need be, and serves timers without a worker and calls without a task.  Out of
+ * line, so that the fast path need not spill its arguments.
  */
 static __attribute__((noinline)) int submit_slowly(hwt_timer *timer, hwt_task *task, void *arg, int64_t deadline_ns,
 						   hwt_timeout *out)
@@ -110,7 +110,10 @@ int hwt_new_timeout_at(hwt_timer *timer, hwt_task *task, void *arg, int64_t dead
 	return submit(timer, task, arg, deadline_ns, out);
 }
 
-/* Copies the caller's specification.  Ignores the padding at its end, so a new field must come after that. */
+/*
+ * Copies the caller's specification.  It ignores the padding at the end of hwt_spec, so a new field must come after the
+ * padding.
+ */
 static int read_spec(hwt_spec *spec, const hwt_spec *given)
 {
 	static const size_t field_ends[] = {
@@ -124,7 +127,7 @@ static int read_spec(hwt_spec *spec, const hwt_spec *given)
 	return sized_read(spec, sizeof(*spec), given, given->size, field_ends, sizeof(field_ends) / sizeof(size_t));
 }
 
-/* Returns which field the timer cannot have, and why; NULL: it can have such a timeout. */
+/* Returns what is wrong with the specification, or NULL. */
 static const char *wrong_spec(const hwt_timer *timer, const hwt_spec *spec)
 {
 	if ((spec->flags & ~HWT_ABSOLUTE) != 0)
@@ -138,7 +141,7 @@ static const char *wrong_spec(const hwt_timer *timer, const hwt_spec *spec)
 	return NULL;
 }
 
-/* Reads what is given, or refuses it.  Sets its task. */
+/* Reads a specification and sets its task, or refuses it. */
 static int take_spec(const hwt_timer *timer, hwt_spec *spec, const hwt_spec *given)
 {
 	const char *what;
@@ -192,7 +195,7 @@ int hwt_new_periodic(hwt_timer *timer, hwt_task *task, void *arg, int64_t first_
 	hwt_spec spec = { sizeof(spec), task, arg, first_delay_ns, period_ns, NULL, 0 };
 
 	CHECK_TIMER(timer);
-	if (period_ns == 0) /* which means "once" there */
+	if (period_ns == 0) /* hwt_new_timeout_ex would take 0 for "once" */
 		return timer != NULL ? hwt_config_refuse(&timer->config, "timeout: period_ns is 0") : EINVAL;
 	return hwt_new_timeout_ex(timer, &spec, out);
 }
@@ -204,11 +207,11 @@ int hwt_cancel(hwt_timeout timeout)
 	CHECK_HANDLE(timeout);
 	if (record == NULL)
 		return ENOENT;
-	prefetch_for_write(record); /* see the top */
+	prefetch_for_write(record); /* see the top of this file */
 	return hwt_lane_cancel(lanes_home_guessed(record_lane(record)), record, timeout.generation);
 }
 
-/* Returns true if the calling thread is in the task of this very timeout, not of another in the same record. */
+/* Returns true if the calling thread is in the task of this timeout, not of another timeout in the same record. */
 static bool is_own_task(struct hwt_record *record, uint64_t generation)
 {
 	return unlikely(current_task_is_in(record)) && word_generation(record_word(record)) == generation;
@@ -236,8 +239,8 @@ int hwt_cancel_sync(hwt_timeout timeout)
 	lanes = lane->lanes;
 	rc = hwt_cancel(timeout);
 	/*
-	 * Also after 0: a periodic or re-armed timeout may be in a run that was not to be its last.  Now it is, because
-	 * the cancel has set DROPPED or LAST, and the task can no longer re-arm.  So the wait ends with this run.
+	 * Also after 0: a periodic or re-armed timeout may be in a run after which another was to come.  The cancel has
+	 * made this run the last by DROPPED or LAST: the task can no longer re-arm.  So the wait ends with this run.
 	 */
 	if (is_running(record, timeout.generation))
 		hwt_waiters_wait(&lanes->waiters, &lanes->idle, record, timeout.generation);
@@ -256,7 +259,7 @@ static inline int reschedule(struct hwt_record *record, const struct hwt_lane *o
 
 static bool is_periodic(const struct hwt_record *record)
 {
-	/* Relaxed: the flag does not change in the life of a timeout; of a stale handle any answer does. */
+	/* Relaxed: the flag does not change in the life of a timeout; for a stale handle any answer will do. */
 	return word_has(atomic_load_explicit(&record->word, memory_order_relaxed), WORD_PERIODIC);
 }
 
@@ -334,7 +337,7 @@ hwt_timer *hwt_timeout_timer(hwt_timeout timeout)
 	lane = record_lane(record);
 	if (likely(lane != NULL))
 		return lane->lanes->timer;
-	/* Its memory was given back. */
+	/* The record's memory was given back. */
 	return lanes_of_slab(record_slab_of(record))->timer;
 }
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Settings: checks what the creator asks for, completes and rounds it. */
+/* Settings: checks, completes and rounds the caller's configuration. */
 #include "timer/timer.h"
 #include "base/sized.h"
 #include "base/thread.h"
@@ -58,7 +58,7 @@ static bool reserved_is_zero(const hwt_config *config)
 	return bits == 0;
 }
 
-/* An unset address is NULL, or in glibc the negative size. */
+/* Returns true if the attributes name a stack.  An unset address is NULL, or in glibc the negative size. */
 static bool names_a_stack(const pthread_attr_t *attr)
 {
 	void *stack = NULL;
@@ -68,14 +68,17 @@ static bool names_a_stack(const pthread_attr_t *attr)
 }
 
 /*
- * Returns which field makes no sense, and why; NULL: each makes sense.  Task threads are for a timer with a worker,
- * which hands over to them, and without another place for its tasks.  Threads cannot share a stack.
+ * Returns what is wrong with the settings of threads, or NULL.  Task threads need a worker, which hands tasks over to
+ * them, and exclude an executor.  Threads cannot share a stack.
  */
 static const char *wrong_threads(const hwt_config *config)
 {
 	int detached = PTHREAD_CREATE_JOINABLE;
 
-	/* Not for a detached thread: stop joins the worker.  (On Linux pthread_attr_getdetachstate does not fail.) */
+	/*
+	 * Detached threads are refused, as stop joins the worker.  (On Linux pthread_attr_getdetachstate does not
+	 * fail.)
+	 */
 	if (config->thread_attr != NULL &&
 	    (pthread_attr_getdetachstate(config->thread_attr, &detached) != 0 || detached != PTHREAD_CREATE_JOINABLE))
 		return "thread_attr is of a detached thread";
@@ -161,8 +164,8 @@ static uint32_t round_up_to_power_of_two(uint32_t n)
 }
 
 /*
- * Raises a tick that is too short, and returns true if it did.  Short ticks cost processor time for a precision that
- * few programs need, so below a millisecond they need a flag.
+ * Raises a tick that is too short, and then returns true.  Short ticks cost processor time for a precision that few
+ * programs need, so ticks below a millisecond need a flag.
  */
 static bool raise_tick(hwt_config *config, const char **warning)
 {
@@ -194,7 +197,7 @@ int hwt_config_resolve(hwt_config *out, const hwt_config *in)
 		return ENOTSUP;
 	config.size = sizeof(config);
 	config.ticks_per_wheel = round_up_to_power_of_two(config.ticks_per_wheel);
-	/* With one bucket each, all levels together would reach no further than one. */
+	/* Levels with one bucket each would together reach no further than one level. */
 	if (config.wheel == HWT_WHEEL_HIERARCHICAL && config.ticks_per_wheel == 1)
 		config.ticks_per_wheel = 2;
 	if (config.max_pending_timeouts < 0)
@@ -215,7 +218,7 @@ int hwt_config_copy_out(hwt_config *out, const hwt_config *config)
 	if (known == 0)
 		return EINVAL;
 	sized_write(out, out->size, config, known);
-	/* The library has no copy of the attributes, and does not know how long those of the creator are valid. */
+	/* The library has no copy of the thread attributes, and does not know how long the caller's are valid. */
 	if (known > offsetof(hwt_config, thread_attr))
 		out->thread_attr = NULL;
 	return 0;

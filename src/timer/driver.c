@@ -10,7 +10,9 @@ int hwt_driver_take(hwt_timer *timer, int as)
 {
 	int was = DRIVER_FREE;
 
-	/* To a task of an executor the advance is in progress, as to any task, also if that has returned by now. */
+	/*
+	 * For a task of an executor the advance counts as in progress, as for any task, even if it has returned by now.
+	 */
 	if (unlikely(timer->tasks.count > 0) && current_task_is_in_timer(timer))
 		return DRIVER_BUSY;
 	/* Acquire: [driver].  On failure relaxed: the caller tries again under the mutex, or gives up. */
@@ -26,13 +28,13 @@ void hwt_driver_free(hwt_timer *timer)
 int hwt_driver_end(hwt_timer *timer)
 {
 	/*
-	 * A stop may have rung already and not yet be at the word.  It rings once, and the loop may be here because of
-	 * that.  The load comes before the exchange: after that the timer may be destroyed.
+	 * A stop rings once, before it takes the driver's word; the loop may have woken by that ring.  The load comes
+	 * before the exchange: after the exchange the timer may be destroyed.
 	 */
 	bool stops = worker_has_to_stop(&timer->worker);
 	int was = DRIVER_BUSY, cancel_before;
 
-	/* Release: [driver].  On failure relaxed: a stop waits, and the mutex orders what follows. */
+	/* Release: [driver].  On failure relaxed: a stop is waiting, and the mutex below orders the rest. */
 	if (likely(atomic_compare_exchange_strong_explicit(&timer->driver, &was, DRIVER_FREE, memory_order_release,
 							   memory_order_relaxed)))
 		return unlikely(stops) ? ECANCELED : 0;
@@ -51,7 +53,7 @@ void hwt_driver_close(hwt_timer *timer)
 
 	/*
 	 * The mutex excludes a look, but an advance may begin or end at this moment.  Acquire: [driver].  On failure
-	 * relaxed: it tries again.
+	 * relaxed: the loop tries again.
 	 */
 	while (!atomic_compare_exchange_strong_explicit(&timer->driver, &was,
 							was == DRIVER_FREE ? DRIVER_CLOSED : DRIVER_AWAITED,
@@ -61,7 +63,7 @@ void hwt_driver_close(hwt_timer *timer)
 		pthread_cond_wait(&timer->monitor.changed, &timer->monitor.mutex);
 }
 
-/* How long the caller waits for a worker that is in a task. */
+/* How long hwt_timer_trim waits for a worker that is in a task. */
 #define WAIT_NS HWT_MS(1000)
 
 /* Trims between two advances, as the worker would.  Under the mutex. */
@@ -81,7 +83,7 @@ static int trim_driven(hwt_timer *timer, size_t *bytes)
 	return 0;
 }
 
-/* In a task it does not wait: the worker trims after the task. */
+/* Asks the worker to trim.  In a task it does not wait: the worker trims after the task. */
 static int trim_by_worker(hwt_timer *timer, size_t *bytes)
 {
 	int64_t wait_ns = current_task_is_in_timer(timer) ? 0 : WAIT_NS;

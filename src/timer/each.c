@@ -2,12 +2,12 @@
 /*
  * A walk over all timeouts of a timer: hwt_timer_each.
  *
- * The walk reads the records in the order of memory, slab by slab, whichever list each of them is in.  It takes no part
- * in what other threads do: record_read tells whether what it has read belongs to one timeout.  A timeout that is
- * pending during the whole walk stays in its record, which the walk comes by once.  Its slab is in the list, and its
- * record below the span: the caller of the walk has heard of the timeout after both were so.
+ * The walk reads all records in the order of their addresses, slab by slab, whichever list each record is in.  It does
+ * not synchronise with other threads: record_read finds out whether the fields that it has read belong to one timeout.
+ * A timeout that is pending during the whole walk stays in its record, which the walk passes once.  Its slab is in the
+ * list and its record below the span, as both were so before the caller could know of the timeout.
  *
- * What a stop gives back is a list that does not change any more: only its first one does.
+ * The list of timeouts that a stop gave back does not change any more, but for its first member.
  */
 #include "lane/lane.h"
 #include "timer/timer.h"
@@ -59,7 +59,7 @@ hwt_pending hwt_timer_unprocessed(struct hwt_record *record)
 			      .state = HWT_CANCELLED };
 }
 
-/* What hwt_timer_next_unprocessed would still hand out. */
+/* Shows the timeouts that hwt_timer_next_unprocessed has not handed out yet. */
 static void walk_unprocessed(const struct walk *walk)
 {
 	struct hwt_record *record;
@@ -83,8 +83,8 @@ int hwt_timer_each(hwt_timer *timer, bool (*visit)(void *ctx, const hwt_pending 
 	CHECK_TIMER(timer);
 	if (timer == NULL || visit == NULL)
 		return EINVAL;
-	cancel_before = thread_no_cancel(); /* visit may be of C++, which takes a cancellation for an exception */
-	/* Acquire: the list and what it has are complete, [started]. */
+	cancel_before = thread_no_cancel(); /* visit may be a C++ function, for which a cancellation is an exception */
+	/* Acquire: the list and its members are complete, [started]. */
 	if (atomic_load_explicit(&timer->state, memory_order_acquire) == TIMER_STOPPED)
 		walk_unprocessed(&walk);
 	else

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What is left to a deadline: as a number, and in words for logs. */
+/* The time left to a deadline: as a number, and in words for logs. */
 #include "timer/timer.h"
 
 #include <errno.h>
@@ -48,7 +48,7 @@ int hwt_timeout_left(hwt_timeout timeout, int64_t *left_ns)
 	CHECK_HANDLE(timeout);
 	if (left_ns == NULL)
 		return EINVAL;
-	/* A periodic timeout may begin to run while it is read, and be pending again after it. */
+	/* A periodic timeout may begin to run while it is read, and be pending again afterwards. */
 	do {
 		state = hwt_timeout_state(timeout);
 		if (state != HWT_PENDING)
@@ -60,10 +60,7 @@ int hwt_timeout_left(hwt_timeout timeout, int64_t *left_ns)
 	return 0;
 }
 
-/*
- * Writes ", 1.204 s left", or nothing if the timeout is not pending any more.  A mover may be at work; it is not waited
- * for.
- */
+/* Writes ", 1.204 s left", or nothing if the timeout is not pending any more.  It does not wait for a mover. */
 static void say_left(hwt_timeout timeout, char *left)
 {
 	struct hwt_record *record = timeout.entry;

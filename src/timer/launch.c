@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The worker's thread and the task threads: how they are made, and what they do first. */
+/* Makes the worker's thread and the task threads; their first steps. */
 #define _GNU_SOURCE
 #include "base/mem.h"
 #include "base/thread.h"
@@ -64,9 +64,9 @@ static void *task_main(void *arg)
 
 /*
  * Computes the worker's mask, which task threads have, too.  Signals sent to the process are for the program's own
- * threads, so the worker blocks them.  It does not block signals that an instruction of a task raises: blocked, they
- * would kill the process without asking its handler.  The profiler's signal is as in the thread that starts the worker:
- * a program that blocks it there waits for it in another thread.
+ * threads, so the worker blocks them.  It does not block signals that an instruction of a task raises: if they were
+ * blocked, they would kill the process without calling its handler.  The profiler's signal is blocked if the thread
+ * that starts the worker blocks it: such a program waits for the signal in another thread.
  */
 static void mask_of_worker(sigset_t *mask, const sigset_t *starter)
 {
@@ -84,7 +84,7 @@ static void mask_of_worker(sigset_t *mask, const sigset_t *starter)
 #else
 #define WORKER_STACK ((size_t)1 << 20)
 
-/* Creates a thread whose stack is large enough for tasks that print: musl's have 128 KiB. */
+/* Creates a thread whose stack is large enough for tasks that print: musl's default is 128 KiB. */
 static int new_thread(pthread_t *thread, const pthread_attr_t *wish, void *(*run)(void *), void *arg)
 {
 	pthread_attr_t attr;
@@ -104,7 +104,7 @@ static int new_thread(pthread_t *thread, const pthread_attr_t *wish, void *(*run
 }
 #endif
 
-/* Creates a thread.  It inherits the mask of this one, which is therefore changed for a moment. */
+/* Creates a thread.  The new thread inherits the signal mask of this one, which is therefore changed for a moment. */
 static int create_thread(hwt_timer *timer, pthread_t *thread, void *(*run)(void *), void *arg)
 {
 	int errno_before = errno; /* a failing pthread_create may touch it */
@@ -120,7 +120,7 @@ static int create_thread(hwt_timer *timer, pthread_t *thread, void *(*run)(void 
 	return rc;
 }
 
-/* Creates the task threads, which sleep: the worker comes last, so nothing is handed over yet. */
+/* Creates the task threads, which sleep at first: the worker is created last, so no record is handed over yet. */
 static int create_task_threads(hwt_timer *timer)
 {
 	struct hwt_tasks *tasks = &timer->tasks;
@@ -129,7 +129,7 @@ static int create_task_threads(hwt_timer *timer)
 	while (rc == 0 && tasks->started < timer->config.task_threads) {
 		struct hwt_runner *runner = &tasks->runner[tasks->started];
 
-		/* The system may have no memory for a thread: a test says when. */
+		/* hwt_mem_refused: a test may want the creation of a thread to fail. */
 		rc = hwt_mem_refused() ? EAGAIN : create_thread(timer, &runner->id, task_main, runner);
 		tasks->started += rc == 0;
 	}

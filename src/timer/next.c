@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What a loop asks between two advances: when there is work again, and for a descriptor; advance.c. */
+/* Calls of a loop between two advances: the time of the next work, and the descriptor; advance.c. */
 #include "lane/lane.h"
 #include "timer/timer.h"
 
 #include <errno.h>
 
 /*
- * Returns the least of the last answer and of what has come since, on the grid.  For what was due when it came that is
- * the time of the last advance.  What a pool puts back needs no look: while the pool has a job the answer is the next
- * tick.
+ * Returns the least of the last answer and of the deadlines that have come since, on the grid.  A deadline that had
+ * passed when it came counts as the time of the last advance.  Records that an executor's job sends back need no check:
+ * while there is a job the answer is at most the next tick.
  */
 static int64_t next_since(hwt_timer *timer)
 {
@@ -23,7 +23,7 @@ static int64_t next_since(hwt_timer *timer)
 	return come_ns < next_ns ? come_ns : next_ns;
 }
 
-/* Under the mutex.  With the word the caller may look where the worker does. */
+/* Under the mutex.  The driver's word lets this thread read what otherwise only the driver reads. */
 static int look(hwt_timer *timer, int64_t *next_ns)
 {
 	/* Relaxed: under the mutex. */
@@ -56,7 +56,7 @@ int hwt_timer_next(hwt_timer *timer, int64_t *next_ns)
 	return rc;
 }
 
-/* Under the mutex.  The next advance sets the alarm, which rings until then. */
+/* Makes the alarm, under the mutex.  The alarm rings until the next advance sets it. */
 static int make_alarm(hwt_timer *timer)
 {
 	int rc;
@@ -84,7 +84,10 @@ int hwt_timer_fd(hwt_timer *timer, int *fd)
 	idle = &timer->lanes.idle;
 	HWT_POINT("descriptor");
 	pthread_mutex_lock(&timer->monitor.mutex);
-	/* A stop in progress reads `alarm` without the mutex, so no alarm is made then.  Relaxed: under the mutex. */
+	/*
+	 * A stop in progress reads `alarm` without the mutex, so no alarm is made during a stop.  Relaxed: under the
+	 * mutex.
+	 */
 	if (atomic_load_explicit(&timer->state, memory_order_relaxed) != TIMER_DRIVEN)
 		rc = ECANCELED;
 	else if (idle_alarm(idle) < 0)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * hwt_timer_stats: adds up what lanes and worker have counted, when a thread asks.
+ * hwt_timer_stats and hwt_pending_timeouts: add up the counters of lanes, worker and task threads.
  *
  * The numbers of timeouts always add up, although other threads go on counting.  The sums read ends before begins
  * ([count]) and a later stage before an earlier one; pending and running follow from them.  A timeout that is going to
@@ -10,15 +10,15 @@
 #include "base/sized.h"
 #include "lane/lane.h"
 
-/* The histogram is the only field that has not 8 bytes.  Of the caller's size only whole fields count. */
+/* Every field but the histogram has 8 bytes.  A field that the caller's size cuts is left out. */
 #define LATENESS_AT offsetof(hwt_stats, lateness)
-#define SIZE_BYTES (offsetof(hwt_stats, accepted) % 8) /* before the first of them: 4 where they are aligned to 4 */
+#define SIZE_BYTES (offsetof(hwt_stats, accepted) % 8) /* before `accepted`: 4 if 8 bytes are aligned to 4 */
 
 #define LATENESS_END (LATENESS_AT + COUNTS_LATENESS * sizeof(uint64_t))
 
 /*
- * A reader of counts that loses its processor between the ends and the begins counts begins whose ends it has missed.
- * It reads COUNT_READS times at most, and takes the read during which the fewest timeouts have ended.
+ * A reader that loses its processor between reading the ends and the begins counts begins whose ends it has missed.  So
+ * it reads up to COUNT_READS times, and takes the read during which the fewest timeouts have ended.
  */
 #define COUNT_READS 4
 
@@ -40,7 +40,7 @@ static int64_t as_time(uint64_t ns)
 	return ns < INT64_MAX ? (int64_t)ns : INT64_MAX;
 }
 
-/* Returns how many timeouts have ended or have begun a run, ever. */
+/* Returns the number of timeouts that have ended or begun their run, ever. */
 static uint64_t count_ended(const hwt_timer *timer)
 {
 	return atomic_load_explicit(&timer->worker.expired, memory_order_acquire) + /* [count] */
@@ -54,9 +54,8 @@ static void count_once(const hwt_timer *timer, hwt_stats *stats)
 	uint64_t expired, again, most;
 
 	/*
-	 * Acquire, and in this order, [count]: rearmed, finished, expired, ends in the lanes, accepted.  A timeout may
-	 * advance between two of these loads, and then counts in the later stage not yet and in the earlier one
-	 * already.
+	 * Acquire, and in this order, [count]: rearmed, finished, expired, ends in the lanes, accepted.  A timeout that
+	 * goes on to another stage between two of these loads counts in the earlier stage only.
 	 */
 	again = hwt_lanes_rearmed(&timer->lanes);
 	HWT_POINT("stats count");
@@ -68,14 +67,16 @@ static void count_once(const hwt_timer *timer, hwt_stats *stats)
 	HWT_POINT("begins count");
 	stats->accepted = hwt_lanes_accepted(&timer->lanes);
 	stats->runs = expired;
-	/* `expired` may include runs of timeouts re-armed since the first load: count these as not begun yet. */
+	/*
+	 * `expired` may include runs of timeouts that were re-armed after the first load: these count as not begun yet.
+	 */
 	most = stats->accepted + again - stats->cancelled - stats->returned;
 	expired = expired < most ? expired : most;
 	stats->pending = most - expired;
 	stats->running = expired - again - stats->completed;
 }
 
-/* No more can be pending than the limit, or running than there are threads: the surplus has completed meanwhile. */
+/* At most the limit can be pending, and one timeout for each thread be running: a surplus has ended meanwhile. */
 static void clip(const hwt_timer *timer, hwt_stats *stats)
 {
 	uint64_t limit = (uint64_t)timer->lanes.max_pending, threads = timer->config.task_threads, over = 0;
@@ -92,7 +93,7 @@ static void clip(const hwt_timer *timer, hwt_stats *stats)
 	stats->completed += over;
 }
 
-/* Counts until nothing ends meanwhile, or takes the best of some counts. */
+/* Counts until no timeout ends during a count, or takes the best of some counts. */
 static void count_ends(const hwt_timer *timer, hwt_stats *stats)
 {
 	uint64_t least = UINT64_MAX;
@@ -170,7 +171,7 @@ uint64_t hwt_pending_timeouts(const hwt_timer *timer)
 
 		HWT_POINT("pending count");
 		begun = hwt_lanes_rearmed(&timer->lanes) +
-			hwt_lanes_accepted(&timer->lanes); /* after the ends: [count] */
+			hwt_lanes_accepted(&timer->lanes); /* after the ends, [count] */
 		meanwhile = count_ended(timer) - ended;
 		if (meanwhile < least) {
 			pending = begun - ended;

@@ -17,7 +17,7 @@
 #define MAX_LANES 1024
 #define MANY_TIMERS 64
 
-/* How many timers with a worker are alive, and whether a warning has been given that they are many. */
+/* The number of timers with a worker, and whether the program has been warned that there are many. */
 static _Atomic unsigned timers_alive;
 static _Atomic bool many_warned;
 
@@ -32,7 +32,7 @@ static void wait_while(hwt_timer *timer, int state)
 		pthread_cond_wait(&timer->monitor.changed, &timer->monitor.mutex);
 }
 
-HWT_TUNABLE(long, cores, 0) /* 0: as many as the machine has */
+HWT_TUNABLE(long, cores, 0) /* 0: the number of the machine */
 
 static long count_cores(void)
 {
@@ -58,7 +58,7 @@ static void warn_of_many(const hwt_config *config)
 {
 	char message[96];
 
-	/* Relaxed: both only count. */
+	/* Relaxed: no other data depends on either word. */
 	if (atomic_load_explicit(&timers_alive, memory_order_relaxed) <= MANY_TIMERS || config->warn == NULL ||
 	    atomic_exchange_explicit(&many_warned, true, memory_order_relaxed))
 		return;
@@ -89,7 +89,7 @@ static int init_parts(hwt_timer *timer)
 	if (timer->tasks.count > 0)
 		timer->worker.tasks = &timer->tasks;
 	if (timer->config.executor != NULL)
-		timer->config.executor = &timer->tasks.executor; /* that of the creator may be gone by then */
+		timer->config.executor = &timer->tasks.executor; /* the caller's structure may be gone by then */
 	if (timer_is_driven(timer))
 		timer->tasks.told_ns = &timer->told_ns;
 	rc = hwt_monitor_init(&timer->monitor);
@@ -128,7 +128,7 @@ static int create(hwt_timer **out, const hwt_config *config)
 	timer->config = resolved;
 	set_thread_name(timer);
 	timer->quiet = (struct hwt_quiet){ .from_ns = INT64_MAX, .until_ns = INT64_MAX };
-	timer->alarm_tick = -1; /* all else is 0: TIMER_INIT, DRIVER_FREE */
+	timer->alarm_tick = -1; /* all other fields are 0: TIMER_INIT, DRIVER_FREE */
 	hwt_counter_ask(clock_monotonic());
 	rc = init_parts(timer);
 	if (rc != 0) {
@@ -149,7 +149,7 @@ int hwt_timer_create(hwt_timer **out, const hwt_config *config)
 
 	if (out == NULL)
 		return EINVAL;
-	cancel_before = thread_no_cancel(); /* a warning and the reading of a file are cancellation points */
+	cancel_before = thread_no_cancel(); /* writing a warning and reading a file are cancellation points */
 	rc = create(out, config);
 	thread_restore_cancel(cancel_before);
 	return rc;
@@ -190,8 +190,8 @@ void hwt_timer_start_driven(hwt_timer *timer)
 }
 
 /*
- * Cancels and lists all that is left.  No task runs any more, and from the close on no thread can submit.  Only cancels
- * and moves may still come; stop.c argues.
+ * Cancels all timeouts that are left, lists them and returns their number.  No task runs any more, and once the lanes
+ * are closed no thread can submit.  Only cancels and moves may still come; stop.c argues.
  */
 static size_t give_back_rest(hwt_timer *timer)
 {
@@ -211,9 +211,9 @@ static size_t give_back_rest(hwt_timer *timer)
 }
 
 /*
- * Ends the passes, and waits for the task that is running: in the worker, in a thread that advances, on task threads,
- * on executors.  These come last, because the passes hand over to them.  Task threads begin nothing from the first
- * line on; what they have not begun is given back.
+ * Ends the passes, and waits for running tasks: on the worker, in a thread that advances, then on task threads and
+ * executors.  The latter come last, because the passes hand over to them.  From the first line on task threads begin no
+ * task; tasks that have not begun are given back.
  */
 static void end_passes(hwt_timer *timer)
 {
@@ -227,14 +227,14 @@ static void end_passes(hwt_timer *timer)
 	hwt_tasks_join(&timer->tasks);
 }
 
-/* From TIMER_STOPPING, entered by this thread, to TIMER_STOPPED. */
+/* Leads from TIMER_STOPPING, which this thread has set, to TIMER_STOPPED. */
 static size_t finish_stop(hwt_timer *timer)
 {
 	struct hwt_current_task frame;
 	size_t count;
 
 	end_passes(timer);
-	current_task_enter(&frame, timer, NULL); /* for finalisers: their calls of stop and destroy return EDEADLK */
+	current_task_enter(&frame, timer, NULL); /* so that stop and destroy return EDEADLK to finalisers */
 	count = give_back_rest(timer);
 	current_task_leave(&frame);
 	pthread_mutex_lock(&timer->monitor.mutex);
@@ -294,7 +294,7 @@ bool hwt_timer_next_unprocessed(hwt_timer *timer, hwt_unprocessed *out)
 	return true;
 }
 
-/* Calls the finalisers of the timeouts that stop gave back, whose args the program may read until here. */
+/* Calls the finalisers of the timeouts that stop gave back.  The program may read their args until here. */
 static void release_unprocessed(hwt_timer *timer)
 {
 	struct hwt_current_task frame;
@@ -307,8 +307,8 @@ static void release_unprocessed(hwt_timer *timer)
 }
 
 /*
- * Frees the rest of a timer.  A debug build keeps that and the records for ever, for the handles (api.c); in a list, so
- * that a checker of leaks finds them.
+ * Frees the rest of a timer.  A debug build keeps timer and records for ever, so that hwt_debug_handle can read them;
+ * in a list, so that a leak checker finds them reachable.
  */
 static void free_timer(hwt_timer *timer)
 {
@@ -368,7 +368,7 @@ int hwt_timer_grid(const hwt_timer *timer, int64_t *start_ns)
 	CHECK_TIMER(timer);
 	if (timer == NULL || start_ns == NULL)
 		return EINVAL;
-	/* In these two states another thread may be writing the grid; in all later ones no thread does. */
+	/* In these two states another thread may be writing the grid; in later states no thread writes it. */
 	state = timer_state(timer);
 	if (state == TIMER_INIT || state == TIMER_STARTING || !timer->has_begun)
 		return ENOENT;

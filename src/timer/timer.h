@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The timer: its life, and what ties lanes, wheel and worker together.
+ * The timer: its life, and how it ties lanes, wheel and worker together.
  *
  * Structure
  *
@@ -22,14 +22,14 @@
  *
  * Threads
  *
- *   All edges are taken under the monitor's mutex.  A thread that finds STARTING or STOPPING waits there.
- *   hwt_new_timeout loads the state without the mutex, and only decides by it whether to start the timer: whether a
- *   submission is accepted is decided by `closed` of its lane.
+ *   All edges are taken under the monitor's mutex.  A thread that finds STARTING or STOPPING waits on the monitor.
+ *   hwt_new_timeout loads the state without the mutex, and decides by it only whether to start the timer: `closed` of
+ *   the lane decides whether a submission is accepted.
  *
  * Ordering
  *
- *   [driver]   `driver` is taken with acquire and released with release: a thread that drives sees what the
- *              thread before it wrote.
+ *   [driver]   `driver` is taken with acquire and released with release: a thread that drives sees the writes of the
+ *              driver before.
  *   [started]  STARTED is stored with release and loaded with acquire: a thread that submits sees the grid's start.
  */
 #ifndef HWT_TIMER_H
@@ -48,27 +48,27 @@ enum timer_state {
 };
 
 /*
- * Whose a DRIVEN timer is:
+ * The driver's word: which thread may touch the passes of a DRIVEN timer:
  *
  *     FREE <---> BUSY       begin and end of hwt_timer_advance, which take no lock
- *     FREE <---> LOOK       a thread looks, for some instructions, or trims; under the mutex, where an advance waits
+ *     FREE <---> LOOK       a look of some instructions, or a trim, under the mutex; an advance waits for the mutex
  *     FREE ----> CLOSED     a stop, under the mutex
- *     BUSY ----> AWAITED    a stop in the middle of an advance, the end of which makes it CLOSED, under the mutex
+ *     BUSY ----> AWAITED    a stop in the middle of an advance, whose end then makes it CLOSED, under the mutex
  *
- * One word, so that of a stop and an advance that begins at the same moment one sees the other.
+ * Both are exchanges on one word, so a stop and an advance that begin at the same moment see each other.
  */
 enum timer_driver { DRIVER_FREE, DRIVER_BUSY, DRIVER_LOOK, DRIVER_AWAITED, DRIVER_CLOSED };
 
 /*
- * until_ns: what the last advance answered.  While from_ns <= now < until_ns nothing in the wheel is due, and the
- * answer stands.  What is in the lanes may wait until tick_ns.  from_ns INT64_MAX: the next advance makes a pass.
+ * until_ns: the answer of the last advance.  While from_ns <= now < until_ns no timeout in the wheel is due, and the
+ * answer holds.  Operations in the lanes may wait until tick_ns.  from_ns INT64_MAX: the next advance makes a pass.
  */
 struct hwt_quiet {
 	int64_t from_ns, tick_ns, until_ns;
-	int64_t due_ns; /* what is due later than this is not due before until_ns */
+	int64_t due_ns; /* a timeout with a later deadline is not due before until_ns */
 };
 
-/* Where hwt_timer_advance_batch collects what is due. */
+/* The array into which hwt_timer_advance_batch collects timeouts. */
 struct hwt_collected {
 	hwt_fired *out;
 	size_t count, room;
@@ -77,9 +77,9 @@ struct hwt_collected {
 #define HWT_THREAD_NAME_LENGTH 15
 
 struct hwt_timer {
-	/* Every submission reads this, and no thread writes it while the timer runs. */
+	/* Every submission reads these two; no thread writes them while the timer runs. */
 	_Atomic int state;
-	struct hwt_grid grid; /* a copy of the wheel's, away from what the worker writes */
+	struct hwt_grid grid; /* a copy of the wheel's grid, apart from the fields that the worker writes */
 
 	hwt_config config;
 	char thread_name[HWT_THREAD_NAME_LENGTH + 1];
@@ -90,32 +90,32 @@ struct hwt_timer {
 	struct hwt_tasks tasks;
 	pthread_t thread;
 	bool has_thread;
-	bool has_begun; /* tick 0 has its time; set before the state that says so, [started] */
+	bool has_begun; /* tick 0 has its time; set before the state changes, [started] */
 
 	struct hwt_monitor monitor;
 
-	/* Of a DRIVEN timer.  The thread that has the driver's word may touch what is below it; [driver]. */
+	/* Of a DRIVEN timer.  Only the thread that has the driver's word touches the fields below it; [driver]. */
 	_Atomic int driver;
 	struct hwt_quiet quiet;
-	int64_t alarm_tick;              /* for which the alarm is set and the word published; -1: none */
+	int64_t alarm_tick;              /* the tick for which the alarm is set and the word published; -1: none */
 	_Atomic int64_t told_ns;         /* the latest time that hwt_timer_advance was told, or the start */
-	struct hwt_collected *collected; /* of the hwt_timer_advance_batch in progress */
+	struct hwt_collected *collected; /* the array of the hwt_timer_advance_batch in progress */
 
-	_Atomic uint64_t refused_stopped; /* submissions refused because of the state, so in no lane */
+	_Atomic uint64_t refused_stopped; /* submissions that the state refused, which no lane counts */
 
 	/* The timeouts that stop gave back, under the mutex. */
-	struct hwt_record *unprocessed; /* those not yet handed out */
+	struct hwt_record *unprocessed; /* timeouts not yet handed out */
 	struct hwt_record *all_unprocessed;
 	_Atomic uint64_t given_back;
 
 #ifdef HWT_DEBUG
 	bool is_destroyed;
-	hwt_timer *kept_before; /* destroyed before this one */
+	hwt_timer *kept_before; /* the timer destroyed before this one */
 #endif
 };
 
 #ifdef HWT_DEBUG
-/* End the process if the timer, or that of the handle, has been destroyed.  (format.c) */
+/* End the process if the timer, or the timer of the handle, has been destroyed.  (format.c) */
 void hwt_debug_timer(const hwt_timer *timer, const char *call);
 void hwt_debug_handle(hwt_timeout timeout, const char *call);
 #define CHECK_TIMER(timer) hwt_debug_timer(timer, __func__)
@@ -130,7 +130,7 @@ static inline bool timer_is_driven(const hwt_timer *timer)
 	return (timer->config.flags & HWT_CALLER_DRIVEN) != 0;
 }
 
-/* Returns true if it calls no task: hwt_timer_advance_batch. */
+/* Returns true if the timer calls no task: hwt_timer_advance_batch hands timeouts out. */
 static inline bool timer_collects(const hwt_timer *timer)
 {
 	return (timer->config.flags & HWT_COLLECT) != 0;
@@ -148,10 +148,13 @@ static inline bool timer_is_virtual(const hwt_timer *timer)
  */
 int hwt_config_resolve(hwt_config *out, const hwt_config *in);
 
-/* Warns that a call is refused, of what, and returns EINVAL. */
+/* Warns that a call is refused, and why: `what`.  Returns EINVAL. */
 int hwt_config_refuse(const hwt_config *config, const char *what);
 
-/* Copies as much of *config as out->size, which is kept, has room for.  EINVAL: not even one field. */
+/*
+ * Copies the fields of *config for which out->size has room, and keeps out->size.  Returns EINVAL if there is no room
+ * for one.
+ */
 int hwt_config_copy_out(hwt_config *out, const hwt_config *config);
 
 /* Sets the state and wakes the threads that wait for it.  Under the mutex. */
@@ -161,8 +164,8 @@ void hwt_timer_set_state(hwt_timer *timer, int state);
 void hwt_timer_set_grid(hwt_timer *timer, int64_t start_ns);
 
 /*
- * The same for a timer that starts at now_ns.  On HWT_CLOCK_REALTIME, which may be set back, tick 0 is the beginning of
- * that clock.  (launch.c)
+ * Sets the time of tick 0 for a timer that starts at now_ns.  On HWT_CLOCK_REALTIME, which may be set back, tick 0 is
+ * the beginning of that clock.  (launch.c)
  */
 void hwt_timer_begin_time(hwt_timer *timer, int64_t now_ns);
 
@@ -176,41 +179,41 @@ static inline bool timer_is_started(const hwt_timer *timer)
 	return timer_state_is_started(atomic_load_explicit(&timer->state, memory_order_acquire)); /* [started] */
 }
 
-/* The state of a timer whose worker has started. */
+/* Returns the state of a timer whose worker has started. */
 static inline int timer_state_with_worker(const hwt_timer *timer)
 {
 	return timer->config.clock == HWT_CLOCK_MONOTONIC ? TIMER_STARTED : TIMER_CLOCKED;
 }
 
 /*
- * Makes the task threads and the worker's thread: from INIT to STARTING.  Returns what pthread_create returns; if one
- * of them cannot be made there is none.  Under the mutex, which the worker needs to set STARTED: so it cannot do that
- * before the caller waits for it.  (launch.c)
+ * Makes the task threads and the worker's thread: from INIT to STARTING.  Returns 0 or the error of pthread_create,
+ * after which there is no thread.  Under the mutex, which the worker needs to set STARTED: so the caller waits before
+ * the worker can set it.  (launch.c)
  */
 int hwt_timer_launch(hwt_timer *timer);
 
-/* Takes the driver's word from FREE.  Returns what it was.  (This and what follows: driver.c) */
+/* Takes the driver's word if it is FREE.  Returns the word before.  (This and what follows: driver.c) */
 int hwt_driver_take(hwt_timer *timer, int as);
 
-/* Gives it back from LOOK. */
+/* Gives the driver's word back from LOOK. */
 void hwt_driver_free(hwt_timer *timer);
 
-/* Ends an advance.  Returns 0, or ECANCELED if a stop has begun meanwhile, and wakes that. */
+/* Ends an advance.  Returns 0; or, if a stop has begun meanwhile, wakes the stop and returns ECANCELED. */
 int hwt_driver_end(hwt_timer *timer);
 
-/* Keeps advances out from now on, and waits for the end of the one in progress.  Under the mutex. */
+/* Keeps advances out from now on, and waits for the end of an advance in progress.  Under the mutex. */
 void hwt_driver_close(hwt_timer *timer);
 
-/* From INIT to DRIVEN, under the mutex.  Tick 0 is now: by the clock, or 0 of a virtual one. */
+/* Leads from INIT to DRIVEN, under the mutex.  Tick 0 is now by the clock, or 0 on a virtual clock. */
 void hwt_timer_start_driven(hwt_timer *timer);
 
 /*
- * Returns the time from which delays count: of its clock, of a virtual clock what it was told, and of another DRIVEN
- * timer the later of both.  On HWT_CLOCK_REALTIME, which may have been set back since, it is the clock's.
+ * Returns the time from which delays count: that of the timer's clock.  On a virtual clock it is the time told; for
+ * another DRIVEN timer the later of both; on HWT_CLOCK_REALTIME, which may be set back, always that of the clock.
  */
 int64_t hwt_timer_now(const hwt_timer *timer);
 
-/* Returns what stop gave back in this record.  (each.c) */
+/* Returns the timeout that stop gave back in this record.  (each.c) */
 hwt_pending hwt_timer_unprocessed(struct hwt_record *record);
 
 /* The task of each timeout of a timer that collects. */
