@@ -276,7 +276,7 @@ HWT_API bool hwt_is_cancelled(hwt_timeout timeout);
 HWT_API hwt_timer *hwt_timeout_timer(hwt_timeout timeout);
 
 /* hwt_timeout_left writes the time until the deadline to *left_ns: 0 or less when the task is due and has not started,
- * INT64_MAX if it is never due.  During a reschedule it is that of the old or the new deadline.
+ * INT64_MAX if it is never due.  During a reschedule the old or the new deadline counts.
  * hwt_timeout_missed tells a task how many periods were merged into this run of its periodic timeout.
  * hwt_timeout_format writes words for a log: "hwt timeout 0x7f32c4001040:17 pending, 1.204 s left".
  * Returns  left: 0; EINVAL; EBUSY: the task is running; ENOENT.  missed: 0 outside of the task or with another handle.
@@ -286,29 +286,30 @@ HWT_API int hwt_timeout_left(hwt_timeout timeout, int64_t *left_ns);
 HWT_API uint64_t hwt_timeout_missed(hwt_timeout timeout);
 HWT_API int hwt_timeout_format(hwt_timeout timeout, char *buf, size_t len);
 
-/* How many timeouts have been accepted and have neither started to run nor been cancelled.
+/* The number of timeouts that have been accepted and have neither started to run nor been cancelled.
  * Returns  exact while no thread is in a call, otherwise near it, never below 0 nor above the limit; 0 for NULL.
  * Cost     some six reads for each lane and two for each task thread, up to four times while timeouts end meanwhile. */
 HWT_API uint64_t hwt_pending_timeouts(const hwt_timer *timer);
 
-/* What hwt_timer_each shows of a timeout. */
+/* A timeout, as hwt_timer_each shows it. */
 typedef struct hwt_pending {
 	hwt_timeout timeout;
 	hwt_task *task; /* NULL with HWT_COLLECT */
 	void *arg;
-	/* On the timer's clock.  While the task runs: of a timeout that runs once, the deadline it ran for; of one that
-	 * runs again, the next. */
+	/* On the timer's clock.  While the task runs: of a timeout that runs once, the deadline of this run; of a
+	 * timeout that runs again, the next deadline. */
 	int64_t deadline_ns;
 	int64_t period_ns; /* 0: once */
 	hwt_state state;   /* HWT_PENDING or HWT_RUNNING; after a stop HWT_CANCELLED */
 } hwt_pending;
 
 /* Calls visit(ctx, pending) for each timeout that is pending or running, in no order; a visit that returns false is the
- * last.  One that is pending during the whole call is visited exactly once, also if it is moved meanwhile, with the old
- * deadline or the new one.  One that begins or ends meanwhile is visited once or not at all.  task, arg and period_ns
- * are those of the timeout that is named; state and deadline_ns may be some instructions apart.  One that was cancelled
- * in its run is HWT_RUNNING until its task returns.  After a stop it visits what hwt_timer_next_unprocessed would still
- * hand out; a stop during the call may end it early.  doc/guide.md, "What is pending".
+ * last.  A timeout that is pending during the whole call is visited exactly once, also if it is moved meanwhile, with
+ * the old deadline or the new one.  A timeout that begins or ends meanwhile is visited once or not at all.  task, arg
+ * and period_ns belong to the handle; state and deadline_ns may be some instructions apart.  A timeout that was
+ * cancelled in its run is HWT_RUNNING until its task returns.  After a stop the call visits the timeouts that
+ * hwt_timer_next_unprocessed has not handed out yet; a stop during the call may end it early.  doc/guide.md, "What is
+ * pending".
  * Returns  0; EINVAL.
  * Threads  any number at once; holds up no other thread, and takes no lock while the timer runs.  visit may make every
  *          call but hwt_timer_destroy, and may cancel what it is shown.  It returns: no longjmp and no exception leaves
@@ -322,11 +323,12 @@ HWT_API int hwt_timer_each(hwt_timer *timer, bool (*visit)(void *ctx, const hwt_
 #define HWT_FINE_TICKS 1u    /* ticks of 10 us to 1 ms are honoured; see tick_duration_ns */
 #define HWT_CALLER_DRIVEN 2u /* no worker: tasks run in hwt_timer_advance */
 #define HWT_VIRTUAL_CLOCK 4u /* with HWT_CALLER_DRIVEN: the times told to hwt_timer_advance are the clock, from 0 on */
-#define HWT_COLLECT 8u       /* with HWT_CALLER_DRIVEN: no tasks, hwt_timer_advance_batch hands out what is due */
+#define HWT_COLLECT 8u       /* with HWT_CALLER_DRIVEN: no tasks; hwt_timer_advance_batch hands timeouts out */
 
-/* Values of hwt_config.clock, the clock of all times of a timer.  With HWT_CLOCK_BOOTTIME what becomes due while the
- * machine is suspended runs when it wakes up.  With HWT_CLOCK_REALTIME deadlines are times of the day: a step forward
- * makes due what it passes and merges periods; after a step back what is pending waits for its deadline. */
+/* Values of hwt_config.clock, the clock of all times of a timer.  With HWT_CLOCK_BOOTTIME timeouts that become due
+ * while the machine is suspended run when it wakes up.  With HWT_CLOCK_REALTIME deadlines are times of the day: a step
+ * forward makes the timeouts due that it passes, and merges periods; after a step back pending timeouts wait for their
+ * deadlines. */
 #define HWT_CLOCK_MONOTONIC 0u
 #define HWT_CLOCK_BOOTTIME 1u
 #define HWT_CLOCK_REALTIME 2u
@@ -335,11 +337,11 @@ HWT_API int hwt_timer_each(hwt_timer *timer, bool (*visit)(void *ctx, const hwt_
 #define HWT_WHEEL_HASHED 0u       /* one wheel, remaining rounds */
 #define HWT_WHEEL_HIERARCHICAL 1u /* levels of wheels, each coarser by ticks_per_wheel than the one below */
 
-/* Threads of the program that run tasks.  For each due timeout the worker, or hwt_timer_advance, calls execute.  It
- * arranges that some thread calls run(job) once, and returns 0; or it returns an errno value, and the worker calls
- * run(job) itself.  Until run begins the task the timeout is pending: it can be cancelled or moved, and run then only
- * tidies up.  hwt_timer_stop waits until each job that execute accepted has been run.  execute must not wait for a task
- * of this timer, nor stop or destroy the timer. */
+/* Threads of the program that run tasks.  For each due timeout the worker, or hwt_timer_advance, calls execute.
+ * execute arranges that some thread calls run(job) once, and returns 0; or it returns an errno value, and the worker
+ * calls run(job) itself.  Until run begins the task the timeout is pending: it can be cancelled or moved, and run then
+ * only tidies up.  hwt_timer_stop waits until each job that execute accepted has been run.  execute must not wait for a
+ * task of this timer, nor stop or destroy the timer. */
 typedef struct hwt_executor {
 	int (*execute)(void *ctx, void (*run)(void *job), void *job);
 	void *ctx;
@@ -353,15 +355,15 @@ typedef struct hwt_config {
 	int64_t tick_duration_ns;
 	/* Default 512.  1 to 2^30 buckets, rounded up to a power of two; in a hierarchical wheel 2 or more a level. */
 	uint32_t ticks_per_wheel;
-	/* Default 100000.  At least 1.  Most operations that are taken in, of all lanes, between two clock reads. */
+	/* Default 100000.  At least 1.  The most operations of all lanes that are taken in between two clock reads. */
 	uint32_t max_transfers_per_tick;
-	/* Default 0.  How many timeouts may be pending; beyond that ENOBUFS.  0 and below: no limit.  ENOBUFS comes
-	 * below it, too, while more than 262144 and four times the limit wait in a lane for the worker (G5), however
-	 * many of them were cancelled. */
+	/* Default 0.  How many timeouts may be pending; more are refused with ENOBUFS.  0 and below: no limit.  Fewer
+	 * are refused, too, while more than 262144 plus four times the limit wait in a lane for the worker (G5),
+	 * cancelled ones included. */
 	int64_t max_pending_timeouts;
 	uint32_t flags; /* 0 or HWT_FINE_TICKS | HWT_CALLER_DRIVEN | HWT_VIRTUAL_CLOCK | HWT_COLLECT */
 	uint32_t wheel; /* HWT_WHEEL_HASHED or HWT_WHEEL_HIERARCHICAL: doc/wheels.md compares them */
-	/* NULL: defaults.  Of all threads of the timer.  Valid until the worker has started.  Not detached. */
+	/* Of all threads of the timer; NULL: defaults.  Valid until the worker has started.  Not of a detached one. */
 	const pthread_attr_t *thread_attr;
 	const char *thread_name; /* NULL: "hwt-worker".  hwt_timer_create copies the first 15 characters */
 	/* Called with a line of text without a newline.  hwt_timer_create calls it with a warning.  A call that returns
@@ -372,16 +374,17 @@ typedef struct hwt_config {
 	void *warn_ctx;
 	const hwt_executor *executor; /* NULL: tasks run on the worker.  hwt_timer_create copies it */
 	uint64_t reserved[8];         /* 0 */
-	/* Default 0: tasks run on the worker.  1 to 1024: this number of threads of the library run them instead, and
-	 * a slow task delays others only while all are in slow ones.  Until a thread begins the task the timeout is
-	 * pending.  EINVAL with executor, with HWT_CALLER_DRIVEN, or with a thread_attr that names a stack. */
+	/* Default 0: tasks run on the worker.  1 to 1024: this number of threads of the library run them instead, and a
+	 * slow task delays others only while all threads are in slow tasks.  Until a thread begins the task the timeout
+	 * is pending.  EINVAL with executor, with HWT_CALLER_DRIVEN, or with a thread_attr that names a stack. */
 	uint32_t task_threads;
 	uint32_t clock; /* HWT_CLOCK_MONOTONIC, _BOOTTIME or _REALTIME; 0 with HWT_VIRTUAL_CLOCK */
-	/* Default 0: no bound.  Only with HWT_CALLER_DRIVEN.  Most tasks that an advance runs, or hands over. */
+	/* Default 0: no bound.  Only with HWT_CALLER_DRIVEN.  The most tasks that an advance runs or hands over. */
 	uint32_t max_tasks_per_advance;
-	/* Default NULL.  Only with HWT_CALLER_DRIVEN.  Called, at most once for each advance and not before the first,
-	 * when hwt_timer_advance has to be called earlier than it answered last, by the thread that makes it so, with
-	 * no lock of the library held.  Do not advance, stop or destroy in it.  doc/guide.md, "A loop of your own". */
+	/* Default NULL.  Only with HWT_CALLER_DRIVEN.  Called when hwt_timer_advance has to be called earlier than it
+	 * answered last: at most once for each advance and not before the first, by the thread whose call is the cause,
+	 * with no lock of the library held.  It must not advance, stop or destroy the timer.  doc/guide.md, "A loop of
+	 * your own". */
 	void (*on_earlier)(void *ctx);
 	void *on_earlier_ctx;
 	void *user; /* yours: hwt_timer_user returns it, and the library does not look at it */

@@ -96,7 +96,10 @@ inline std::error_code error(int rc) noexcept
 	return rc == 0 ? std::error_code() : std::error_code(rc, std::generic_category());
 }
 
-/* Nanoseconds, rounded up so that nothing is early; what an int64_t does not hold is its end, and a NaN is never. */
+/*
+ * Converts to nanoseconds, rounded up so that no timeout is early.  A value that an int64_t does not hold becomes its
+ * limit, a NaN "never".
+ */
 template <class Rep, class Period>
 constexpr std::int64_t nanoseconds(std::chrono::duration<Rep, Period> duration) noexcept
 {
@@ -124,7 +127,7 @@ constexpr std::int64_t nanoseconds(std::chrono::duration<Rep, Period> duration) 
 	}
 }
 
-/* On the clock of hwt_now().  On Linux that is steady_clock's; elsewhere the distance from now counts. */
+/* Converts to a time of hwt_now()'s clock.  On Linux this is steady_clock; elsewhere the distance from now counts. */
 template <class Duration>
 std::int64_t deadline(std::chrono::time_point<std::chrono::steady_clock, Duration> when) noexcept
 {
@@ -142,13 +145,13 @@ std::int64_t deadline(std::chrono::time_point<std::chrono::steady_clock, Duratio
 
 template <class F, class = void> struct may_be_null : std::false_type {
 };
-/* A lambda without captures converts to a pointer, but never to a null one. */
+/* A lambda without captures converts to a function pointer, which is never null. */
 template <class F>
 struct may_be_null<F, std::void_t<decltype(std::declval<const F &>() == nullptr)>>
     : std::bool_constant<!std::is_empty_v<F>> {
 };
 
-/* How arg carries a callable: inside of it, or as a pointer to a block of its own. */
+/* A callable in arg: in the bytes of arg itself, or in a block to which arg points. */
 template <class F> struct task {
 	static_assert(std::is_invocable_v<F &> || std::is_invocable_v<F &, handle>,
 		      "a task takes nothing, or a hwt::handle");
@@ -205,7 +208,7 @@ template <class F> struct task {
 			spec.release = release;
 			rc = hwt_new_timeout_ex(timer, &spec, out);
 			if (rc == 0)
-				(void)f.release(); /* the finaliser has it, perhaps already */
+				(void)f.release(); /* the finaliser destroys it, or has done so */
 			return rc;
 		}
 	}
@@ -214,8 +217,8 @@ template <class F> struct task {
 } // namespace detail
 
 /*
- * Names a timeout and owns nothing: a value, to be copied and kept.  It is harmless after the timeout has ended, until
- * the timer is destroyed.
+ * Names a timeout and owns nothing: a value, to be copied and kept.  Until the timer is destroyed it is harmless, also
+ * after the timeout has ended.
  */
 class handle
 {
@@ -225,7 +228,7 @@ class handle
 	{
 	}
 
-	/* hwt_cancel: no error says that this call prevented the run. */
+	/* hwt_cancel: without an error this call has prevented the run. */
 	std::error_code cancel() const noexcept
 	{
 		return detail::error(hwt_cancel(timeout_));
@@ -237,7 +240,7 @@ class handle
 		return detail::error(hwt_cancel_sync(timeout_));
 	}
 
-	/* hwt_reschedule; in its own callable it re-arms. */
+	/* hwt_reschedule; called in the timeout's own callable it re-arms. */
 	template <class Rep, class Period>
 	[[nodiscard]] std::error_code reschedule(std::chrono::duration<Rep, Period> delay) const noexcept
 	{
@@ -258,7 +261,7 @@ class handle
 		return hwt_timeout_state(timeout_);
 	}
 
-	/* hwt_timeout_left: how long it is to the deadline, on the timer's clock.  After an error it is as it was. */
+	/* hwt_timeout_left: the time to the deadline, on the timer's clock.  After an error `left` is unchanged. */
 	[[nodiscard]] std::error_code left(std::chrono::nanoseconds &left) const noexcept
 	{
 		std::int64_t left_ns = 0;
@@ -269,7 +272,10 @@ class handle
 		return detail::error(rc);
 	}
 
-	/* hwt_timer_user of its timer: what settings::user was given.  Null for a handle that names nothing. */
+	/*
+	 * hwt_timer_user of the handle's timer: the pointer given to settings::user.  Null for a handle that names
+	 * nothing.
+	 */
 	template <class T> T *user() const noexcept
 	{
 		return static_cast<T *>(hwt_timer_user(hwt_timeout_timer(timeout_)));
@@ -281,7 +287,7 @@ class handle
 		return hwt_timeout_missed(timeout_);
 	}
 
-	/* Whether it names a timeout, which may have ended. */
+	/* True if the handle names a timeout, which may have ended. */
 	explicit operator bool() const noexcept
 	{
 		return timeout_.entry != nullptr;
@@ -317,14 +323,14 @@ template <class F> void detail::task<F>::call(F &f, hwt_timeout timeout)
 	}
 }
 
-/* What ~timeout does. */
+/* Says what ~timeout does. */
 enum class ending {
-	wait,   /* hwt_cancel_sync.  In its own callable, where that would wait for itself: hwt_cancel */
-	cancel, /* hwt_cancel: a callable that is running goes on */
-	leave   /* nothing: the timeout stays, also beyond the object */
+	wait,   /* hwt_cancel_sync; in the timeout's own callable, which cannot wait for itself, hwt_cancel */
+	cancel, /* hwt_cancel: a running callable goes on */
+	leave   /* nothing: the timeout outlives the object */
 };
 
-/* Owns a timeout: ends it when it is destroyed, when another one is moved or scheduled into it, and in reset(). */
+/* Owns a timeout: ends it in its destructor, when another timeout is moved or scheduled into it, and in reset(). */
 class timeout : public handle
 {
       public:
@@ -358,7 +364,7 @@ class timeout : public handle
 		end(let_go().native(), ending_);
 	}
 
-	/* Leaves the timeout as it is, and owns it no more. */
+	/* Gives up the ownership and leaves the timeout as it is. */
 	handle let_go() noexcept
 	{
 		handle left = *this;
@@ -414,7 +420,7 @@ class [[nodiscard]] sleep
 
 	bool await_ready() noexcept
 	{
-		rc_ = ECANCELED; /* if there is nothing to wait for */
+		rc_ = ECANCELED; /* the error if there is nothing to wait for */
 		ran_ = false;
 		return token_.stop_requested();
 	}
@@ -427,7 +433,7 @@ class [[nodiscard]] sleep
 		int rc;
 
 		waiter_ = waiter;
-		armed_.store(!stoppable, std::memory_order_relaxed); /* the call below publishes it */
+		armed_.store(!stoppable, std::memory_order_relaxed); /* the call below publishes the store */
 		spec.size = sizeof(spec);
 		spec.task = run;
 		spec.release = finish;
@@ -440,7 +446,7 @@ class [[nodiscard]] sleep
 			return false;
 		}
 		if (!stoppable)
-			return true; /* the coroutine may have gone on, and *this be gone */
+			return true; /* the coroutine may have gone on and destroyed *this */
 		hurry_.emplace(token_, hurry{ timeout });
 		armed_.store(true, std::memory_order_release); /* from here on, too: see finish */
 		return true;
@@ -452,7 +458,10 @@ class [[nodiscard]] sleep
 	}
 
       private:
-	/* When a stop is requested: the task runs at the next tick; without memory for that it is cancelled. */
+	/*
+	 * Called when a stop is requested: makes the task run at the next tick, or cancels it if there is no memory for
+	 * that.
+	 */
 	struct hurry {
 		hwt_timeout timeout;
 
@@ -468,19 +477,19 @@ class [[nodiscard]] sleep
 		static_cast<sleep *>(arg)->ran_ = true;
 	}
 
-	/* The finaliser, for it is called exactly once, however the timeout ends. */
+	/* Resumes the coroutine.  A finaliser, as a finaliser is called exactly once, however the timeout ends. */
 	static void finish(void *arg) noexcept
 	{
 		sleep *self = static_cast<sleep *>(arg);
 
-		/* Some instructions, as that thread is inside of await_suspend. */
+		/* Waits for some instructions: the thread that sleeps is inside of await_suspend. */
 		for (unsigned turns = 0; !self->armed_.load(std::memory_order_acquire); turns++) {
 			if (turns < 16)
 				std::this_thread::yield();
 			else
 				std::this_thread::sleep_for(std::chrono::microseconds(50));
 		}
-		self->hurry_.reset(); /* waits until it does not run */
+		self->hurry_.reset(); /* waits until the callback does not run */
 		self->rc_ = self->ran_ && !self->token_.stop_requested() ? 0 : ECANCELED;
 		self->waiter_.resume();
 	}
@@ -498,7 +507,7 @@ class [[nodiscard]] sleep
 
 #endif
 
-/* A hwt_config that is filled in by calls that follow each other.  Give it to a timer. */
+/* A hwt_config whose fields are set by chained calls.  Give it to a timer. */
 class settings
 {
       public:
@@ -522,7 +531,7 @@ class settings
 		return *this;
 	}
 
-	/* The same, and the times told to timer.advance are the clock, from 0 on: HWT_VIRTUAL_CLOCK. */
+	/* As caller_driven; the times told to timer.advance are the clock, from 0 on: HWT_VIRTUAL_CLOCK. */
 	settings &virtual_clock() noexcept
 	{
 		config_.flags |= HWT_CALLER_DRIVEN | HWT_VIRTUAL_CLOCK;
@@ -535,7 +544,7 @@ class settings
 		return *this;
 	}
 
-	/* Calls callable() where on_earlier is called.  It is not copied: it has to outlive the timer. */
+	/* Makes on_earlier call callable().  It is not copied: it has to outlive the timer. */
 	template <class F> settings &on_earlier(F &callable) noexcept
 	{
 		static_assert(std::is_invocable_v<F &>, "on_earlier takes nothing");
@@ -551,7 +560,7 @@ class settings
 		return *this;
 	}
 
-	/* For all else that hwt_config has. */
+	/* For all other fields of hwt_config. */
 	hwt_config &native() noexcept
 	{
 		return config_;
@@ -586,7 +595,7 @@ class timer
 	{
 	}
 
-	/* With this tick, and defaults. */
+	/* A timer with this tick, and defaults. */
 	template <class Rep, class Period>
 	explicit timer(std::chrono::duration<Rep, Period> tick) : timer(with_tick(detail::nanoseconds(tick)))
 	{
@@ -613,8 +622,8 @@ class timer
 	/*
 	 * Schedules callable() or callable(hwt::handle) to run once, at the first tick at or after the delay.
 	 * hwt_new_timeout, or with a finaliser hwt_new_timeout_ex; ENOMEM also if there is no memory for the callable.
-	 * After an error out is as it was, and the callable has been destroyed if it was moved.  Without one, out first
-	 * ends what it owned.
+	 * After an error out is unchanged, and the callable has been destroyed if it was moved.  Without an error, out
+	 * first ends the timeout that it owned.
 	 */
 	template <class Rep, class Period, class F>
 	[[nodiscard]] std::error_code schedule(std::chrono::duration<Rep, Period> delay, F &&callable, timeout &out)
@@ -623,7 +632,7 @@ class timer
 	}
 
 	/*
-	 * The same for a time; hwt_new_timeout_at.  Only for a timer on HWT_CLOCK_MONOTONIC: on HWT_CLOCK_REALTIME a
+	 * Schedules for a time; hwt_new_timeout_at.  Only for a timer on HWT_CLOCK_MONOTONIC: on HWT_CLOCK_REALTIME a
 	 * time of steady_clock lies in 1970, and the callable runs at once.  For other clocks there is schedule_at.
 	 */
 	template <class Duration, class F>
@@ -633,14 +642,14 @@ class timer
 		return submit(detail::deadline(when), 0, HWT_ABSOLUTE, std::forward<F>(callable), out);
 	}
 
-	/* The same for a time since the beginning of the timer's own clock, whichever that is: HWT_ABSOLUTE. */
+	/* Schedules for a time since the beginning of the timer's clock, whichever clock it is: HWT_ABSOLUTE. */
 	template <class Rep, class Period, class F>
 	[[nodiscard]] std::error_code schedule_at(std::chrono::duration<Rep, Period> when, F &&callable, timeout &out)
 	{
 		return submit(detail::nanoseconds(when), 0, HWT_ABSOLUTE, std::forward<F>(callable), out);
 	}
 
-	/* The same without a handle: nothing ends it but its run and the timer. */
+	/* Schedules without a handle: only its run or the end of the timer ends the timeout. */
 	template <class When, class F> [[nodiscard]] std::error_code schedule(When when, F &&callable)
 	{
 		timeout out(ending::leave);
@@ -648,7 +657,7 @@ class timer
 		return schedule(when, std::forward<F>(callable), out);
 	}
 
-	/* Again and again: hwt_new_periodic.  A callable that takes a hwt::handle can cancel it. */
+	/* Schedules again and again: hwt_new_periodic.  A callable that takes a hwt::handle can cancel the timeout. */
 	template <class Rep, class Period, class Rep2, class Period2, class F>
 	[[nodiscard]] std::error_code schedule_every(std::chrono::duration<Rep, Period> first,
 						     std::chrono::duration<Rep2, Period2> period, F &&callable,
@@ -656,7 +665,7 @@ class timer
 	{
 		std::int64_t period_ns = detail::nanoseconds(period);
 
-		/* 0 would mean once. */
+		/* a period of 0 would mean once. */
 		return submit(detail::nanoseconds(first), period_ns > 0 ? period_ns : -1, 0, std::forward<F>(callable),
 			      out);
 	}
@@ -677,7 +686,7 @@ class timer
 		return sleep(timer_, detail::nanoseconds(delay), 0, std::move(token));
 	}
 
-	/* For a timer on HWT_CLOCK_MONOTONIC, as schedule for a time. */
+	/* Sleeps until a time.  For a timer on HWT_CLOCK_MONOTONIC, as schedule for a time. */
 	template <class Duration>
 	sleep sleep_until(std::chrono::time_point<std::chrono::steady_clock, Duration> when,
 			  std::stop_token token = {}) noexcept
@@ -698,7 +707,7 @@ class timer
 		return detail::error(hwt_timer_stop(timer_, unprocessed));
 	}
 
-	/* hwt_timer_trim; after an error bytes is as it was. */
+	/* hwt_timer_trim; after an error *bytes is unchanged. */
 	std::error_code trim(std::size_t *bytes = nullptr) noexcept
 	{
 		return detail::error(hwt_timer_trim(timer_, bytes));
@@ -706,7 +715,7 @@ class timer
 
 	/*
 	 * hwt_timer_advance, hwt_timer_next and hwt_timer_grid: times since the beginning of the timer's clock, which
-	 * for HWT_CLOCK_MONOTONIC on Linux is that of steady_clock.  After an error out is as it was.
+	 * for HWT_CLOCK_MONOTONIC on Linux is that of steady_clock.  After an error `out` is unchanged.
 	 */
 	[[nodiscard]] std::error_code advance(std::chrono::nanoseconds now, std::chrono::nanoseconds &next) noexcept
 	{
@@ -745,8 +754,8 @@ class timer
 	}
 
 	/*
-	 * hwt_timer_each: calls callable(const hwt_pending &) for each timeout.  It returns nothing, or a bool: false
-	 * ends the walk.  An exception ends it, too, and comes through.
+	 * hwt_timer_each: calls callable(const hwt_pending &) for each timeout.  The callable returns nothing, or a
+	 * bool: false ends the walk.  An exception ends the walk, too, and reaches the caller.
 	 */
 	template <class F> std::error_code for_each(F &&callable)
 	{
@@ -805,8 +814,8 @@ class timer
 	};
 
 	/*
-	 * The library writes the handle before the callable can run.  What out had is ended when the new one is sure.
-	 * Then out is not touched: the callable may have run, and destroyed it.
+	 * The library writes the handle before the callable can run.  The old timeout of out is ended once the new one
+	 * is accepted.  After that out is not touched: the callable may have run, and destroyed it.
 	 */
 	template <class F>
 	std::error_code submit(std::int64_t when_ns, std::int64_t period_ns, std::uint32_t flags, F &&callable,
@@ -829,7 +838,7 @@ class timer
 	void destroy() noexcept
 	{
 		if (hwt_timer_destroy(timer_) != 0)
-			std::terminate(); /* in a task of its own */
+			std::terminate(); /* in a task of this timer */
 	}
 
 	hwt_timer *timer_ = nullptr;
