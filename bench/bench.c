@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The bench: chooses scenarios, runs each round of each in a process of its own, and prints what they found.
+ * The bench: chooses scenarios, runs each round of each scenario in a process of its own, and prints the figures.
  *
- * Rounds go around the rows of a scenario (subjects, producer counts, sizes), so that a minute in which the machine is
- * busy with something else strikes them all alike.  A run that breaks the law (run.h), crashes or takes too long
- * makes the whole bench fail.  Interrupted, it reports the rounds that it has.
+ * Rounds go around the rows of a scenario (subjects, producer counts, sizes), so that a minute of other load on the
+ * machine affects all rows alike.  A run that breaks the law (run.h), crashes or takes too long makes the whole bench
+ * fail.  Interrupted, it reports the rounds that it has.
  */
 #include "run.h"
 #include "program.h"
@@ -39,11 +39,11 @@ static const struct scenario *const lists[] = { scenarios_load,   scenarios_chur
 struct row {
 	struct run run;
 	double figures[FIGURES_MAX][ROUNDS_MAX];
-	unsigned rounds; /* that went well */
+	unsigned rounds; /* that succeeded */
 	char absent[200];
 };
 
-static struct outcome *shared_outcome; /* with the children */
+static struct outcome *shared_outcome; /* shared with the children */
 static bool failed;
 static volatile sig_atomic_t interrupted;
 
@@ -53,8 +53,8 @@ static void interrupt(int signal_number)
 }
 
 /*
- * In a virtual machine the first touch of a page may be the host's business too, and take several times as long.  Which
- * pages that strikes depends on what ran before: so pages enough are touched and handed back to the kernel first.
+ * In a virtual machine the first touch of a page may involve the host, and take several times as long.  Which pages are
+ * affected depends on earlier programs: so this touches enough pages first, and hands them back to the kernel.
  */
 static void warm_memory(const struct run *run)
 {
@@ -77,7 +77,7 @@ static void child(const struct scenario *scenario, const struct run *run)
 		scenario->run(run, &outcome);
 	outcome.complete = true;
 	*shared_outcome = outcome;
-	_exit(0); /* what is left in buffers is the parent's to print */
+	_exit(0); /* the parent prints the buffers */
 }
 
 static void await(pid_t pid)
@@ -99,7 +99,7 @@ static void run_round(const struct scenario *scenario, struct row *row)
 	pid_t pid;
 
 	memset(shared_outcome, 0, sizeof(*shared_outcome));
-	warm_memory(&row->run); /* here, as it would count for the child's peak */
+	warm_memory(&row->run); /* in the parent: in the child it would count for the peak */
 	pid = fork();
 	if (pid == 0)
 		child(scenario, &row->run);
@@ -135,13 +135,13 @@ static void progress(const struct scenario *scenario, const struct row *row, uns
 			row->run.subject->name, row->run.producers, row->run.n, round + 1, rounds);
 }
 
-/* The size that a row has for one subject. */
+/* Returns the size of a row for one subject. */
 static size_t size_of(const struct scenario *scenario, const struct subject *subject, size_t size)
 {
 	size_t max = SIZE_MAX;
 
 	if (size == 0)
-		return 0; /* the row that the others are compared with */
+		return 0; /* the row with which the others are compared */
 	if (options.n)
 		size = options.n;
 	else if (options.quick)
@@ -157,7 +157,7 @@ static int64_t window_of(const struct scenario *scenario)
 {
 	if (options.quick)
 		return 300 * NS_PER_MS;
-	if (strcmp(scenario->name, "S5") == 0) /* a wake-up every few seconds must show */
+	if (strcmp(scenario->name, "S5") == 0) /* wake-ups every few seconds must be visible */
 		return 10 * NS_PER_S;
 	return scenario->slow ? 1500 * NS_PER_MS : 2000 * NS_PER_MS;
 }
@@ -255,7 +255,7 @@ static bool chosen(const struct scenario *scenario)
 	return scenario->brief || !options.quick;
 }
 
-/* Does something with each scenario that has been asked for, and returns how many these are. */
+/* Calls act for each scenario that the options name, and returns their number. */
 static unsigned each_scenario(void (*act)(const struct scenario *scenario))
 {
 	unsigned count = 0;
@@ -277,7 +277,7 @@ static void list_scenario(const struct scenario *scenario)
 
 int main(int argc, char **argv)
 {
-	struct sigaction action = { .sa_handler = interrupt }; /* without SA_RESTART: it is to end a wait */
+	struct sigaction action = { .sa_handler = interrupt }; /* without SA_RESTART: the signal must end a wait */
 
 	if (!options_take(&options, argc, argv))
 		return 2;
@@ -296,7 +296,7 @@ int main(int argc, char **argv)
 		perror(options.csv);
 		return 1;
 	}
-	report_machine(options.quick, !options.n); /* with -n it is to be brief */
+	report_machine(options.quick, !options.n); /* -n asks for brevity */
 	if (!subjects_find(argv[0], options.subjects, subjects)) {
 		fputs("bench: no such subject\n", stderr);
 		return 2;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What the scenarios share in which producers do as much as they can. */
+/* Shared by the scenarios in which producers work as fast as they can. */
 #ifndef BENCH_LOAD_H
 #define BENCH_LOAD_H
 
@@ -10,7 +10,7 @@ struct load {
 	const struct run *run;
 	void *timer;
 	struct handle *handles;
-	int64_t base_ns; /* taken before the phase, so base + delay is no later than the deadline */
+	int64_t base_ns; /* read before the phase, so base + delay is not later than the deadline */
 };
 
 static inline double per(int64_t ns, size_t n)
@@ -23,10 +23,10 @@ static inline double millions_per_s(size_t n, int64_t ns)
 	return (double)n * 1e3 / (double)ns;
 }
 
-/* A member's share of the handles, with delays of 60 to 120 s. */
+/* Schedules a member's share of the handles, with delays of 60 to 120 s. */
 void fill_by_delay(struct member *me);
 
-/* For the growth scenarios, which are these with other sizes. */
+/* For the growth scenarios, which run these with other sizes. */
 void s1_run(const struct run *run, struct outcome *outcome);
 void s2_run(const struct run *run, struct outcome *outcome);
 void s3_run(const struct run *run, struct outcome *outcome);

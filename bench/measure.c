@@ -54,8 +54,8 @@ void sleep_ns(int64_t duration_ns)
 }
 
 /*
- * A library does not say when its worker has finished.  One that has work uses a core, or on a busy machine its share of
- * one; an idle one that ticks uses some hundredths: a fifth tells them apart.
+ * A library does not say when its worker has come to rest.  A busy worker uses a core, or its share of a core on a busy
+ * machine; an idle worker that ticks uses some hundredths.  A fifth of a core tells them apart.
  */
 void settle(int64_t tick_ns)
 {
@@ -115,13 +115,13 @@ void *touched(size_t count, size_t size)
 		_exit(1);
 	}
 	(void)madvise(memory, bytes, MADV_HUGEPAGE);
-	memset(memory, 0, bytes); /* reading would not do: a page that was only read is a shared one of zeros */
+	memset(memory, 0, bytes); /* reading is not enough: a page that was only read is the shared page of zeros */
 	return memory;
 }
 
 void touch_heap(size_t bytes)
 {
-	const size_t block = (size_t)16 << 20; /* less than what malloc leaves to mmap */
+	const size_t block = (size_t)16 << 20; /* smaller than blocks for which malloc calls mmap */
 	void *blocks[256];
 	size_t n = 0;
 
@@ -184,7 +184,7 @@ int64_t quantile(const int64_t *sorted, size_t count, double q)
 	return count == 0 ? 0 : sorted[at < count ? at : count - 1];
 }
 
-/* Of floors the least of several looks counts: whatever else happened on the machine only adds to them. */
+/* A floor is the least of several looks: other load on the machine can only add to it. */
 #define FLOOR_LOOKS 20
 
 double floor_least(double (*look)(void))
@@ -233,7 +233,10 @@ double floor_line_ns(void)
 	return (double)begin_ns / LINES;
 }
 
-/* The index-th core that this process may use, round and round.  Failing changes nothing but the figures' spread. */
+/*
+ * Pins the thread to the index-th core that this process may use, modulo their number.  A failure only widens the
+ * spread of the figures.
+ */
 static void pin(unsigned index)
 {
 	cpu_set_t allowed, one;

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Nodes for the rivals whose users would pool what they hand to the library.
+ * Nodes for rivals whose users would pool the objects that they hand to the library.
  *
- * Structure: each thread keeps some free nodes; when it has two batches it hands one to a depot that all share, where a
- * thread that has none takes one.  So a node that one thread takes and another gives back circulates, at one lock for
- * NODES_BATCH operations.  New nodes are zeroed.  The first word of a node is a pointer that its user may set.
+ * Structure: each thread keeps some free nodes.  A thread with two batches hands one to a shared depot, from which a
+ * thread without nodes takes a batch.  So nodes that one thread takes and another gives back circulate, at one lock for
+ * NODES_BATCH operations.  New nodes are zeroed.  The first word of a node is a pointer that the user may set.
  *
  * C and C++.  One pool a program file: the caches are static thread-locals.
  */
@@ -60,13 +60,13 @@ static inline int nodes_append(struct nodes_list *list, void *item)
 	return 1;
 }
 
-/* With the mutex: a chain of new nodes. */
+/* Returns a chain of new nodes.  The caller holds the mutex. */
 static inline struct nodes_link *nodes_carve(struct nodes *nodes)
 {
 	char *chunk = (char *)calloc(NODES_BATCH, nodes->size);
 
 	if (!chunk || !nodes_append(&nodes->chunks, chunk))
-		return NULL; /* the bench ends with it */
+		return NULL; /* the bench then ends */
 	for (size_t i = 0; i + 1 < NODES_BATCH; i++)
 		((struct nodes_link *)(void *)(chunk + i * nodes->size))->next =
 		    (struct nodes_link *)(void *)(chunk + (i + 1) * nodes->size);
@@ -113,7 +113,7 @@ static inline void nodes_give(struct nodes *nodes, void *item)
 	}
 }
 
-/* Calls look(node) for every node there is, taken or free, and returns the sum of what it returns. */
+/* Calls look(node) for each node, taken or free, and returns the sum of the answers. */
 static inline uint64_t nodes_each(struct nodes *nodes, uint64_t (*look)(void *node))
 {
 	uint64_t sum = 0;
@@ -124,7 +124,7 @@ static inline uint64_t nodes_each(struct nodes *nodes, uint64_t (*look)(void *no
 	return sum;
 }
 
-/* The threads that have a cache are gone, or use no pool any more. */
+/* Frees all nodes.  The threads that have a cache have ended, or use no pool any more. */
 static inline void nodes_destroy(struct nodes *nodes)
 {
 	for (size_t i = 0; i < nodes->chunks.count; i++)

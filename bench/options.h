@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What the command line asks for. */
+/* The command line. */
 #ifndef BENCH_OPTIONS_H
 #define BENCH_OPTIONS_H
 
@@ -11,19 +11,19 @@
 #define LIST_MAX 32
 
 struct options {
-	char *scenarios[LIST_MAX + 1];              /* none: all, or with quick the brief ones */
-	char *subjects[LIST_MAX + 1];               /* none: all */
-	unsigned producers[PRODUCERS_LIST_MAX + 1]; /* none: the scenario's own; ends with 0 */
+	char *scenarios[LIST_MAX + 1];              /* empty: all, or with quick the brief ones */
+	char *subjects[LIST_MAX + 1];               /* empty: all */
+	unsigned producers[PRODUCERS_LIST_MAX + 1]; /* empty: the scenario's own; ends with 0 */
 	size_t n;                                   /* 0: the scenario's own */
-	unsigned rounds;                            /* 0: ROUNDS_DEFAULT, ROUNDS_SLOW for what is slow */
+	unsigned rounds;                            /* 0: ROUNDS_DEFAULT, or ROUNDS_SLOW for slow scenarios */
 	bool quick, pinned, list;
 	const char *csv;
 };
 
-/* false: they make no sense, and the usage has been printed. */
+/* Reads the options.  Returns false if they make no sense, and has then printed the usage. */
 bool options_take(struct options *options, int argc, char **argv);
 
-/* Whether a list from the command line names it: "S3" also names "S3.spread". */
+/* Returns true if a list from the command line has the name: "S3" also names "S3.spread". */
 bool options_name(char *const *list, const char *name);
 
 #endif

@@ -28,7 +28,7 @@
 #define NUMBER 32
 #define OUTPUT_MAX 4096
 
-/* Starts it, with its output in a pipe that is returned; -1 when that fails. */
+/* Starts the program.  Returns the pipe of its output, or -1. */
 static int start(char *const *argv, pid_t *pid)
 {
 	int ends[2];
@@ -52,7 +52,7 @@ static int start(char *const *argv, pid_t *pid)
 	return -1;
 }
 
-/* All that it prints, and its status; the caller's alarm is what ends one that hangs. */
+/* Reads the output of the program, and returns its status.  The caller's alarm ends a program that hangs. */
 static int finish(pid_t pid, int fd, char *output)
 {
 	size_t length = 0;

@@ -5,7 +5,7 @@
 
 #include "run.h"
 
-/* The run of a subject that is a program of its own. */
+/* Runs a round with a subject that is a program of its own. */
 void program_run(const struct run *run, struct outcome *outcome);
 void program_version(const char *path, char *version, size_t size);
 

@@ -2,8 +2,8 @@
 /*
  * Output: the machine, a table a scenario, and the same as CSV.
  *
- * Hidden here: layout.  A figure is printed as its median and then, in brackets, the least and the largest of the
- * rounds; a ~ after the median says that these are more than a factor of two apart.
+ * Hidden here: layout.  A figure is printed as its median and, in brackets, the least and the largest of the rounds; a
+ * ~ after the median says that the two are more than a factor of two apart.
  */
 #include "report.h"
 #include "measure.h"
@@ -48,7 +48,7 @@ static void cpu_model(char *model, size_t size)
 void report_machine(bool quick, bool floors)
 {
 	char model[128];
-	const char *commit = getenv("BENCH_COMMIT"); /* from run.sh: what is compiled in may be of an older one */
+	const char *commit = getenv("BENCH_COMMIT"); /* from run.sh: a compiled-in commit could be an older one */
 	struct utsname os;
 
 	cpu_model(model, sizeof(model));
@@ -74,7 +74,7 @@ void report_subject(const char *name, const char *version)
 	(void)fflush(stdout);
 }
 
-/* Of a column: the last one is not padded. */
+/* Returns the width of a column.  The last column is not padded. */
 static int width(const struct scenario *scenario, size_t index)
 {
 	return index + 1 < FIGURES_MAX && scenario->figures[index + 1] ? 22 : 0;
@@ -89,7 +89,7 @@ void report_scenario(const struct scenario *scenario, unsigned rounds)
 	(void)fflush(stdout);
 }
 
-/* Three digits that tell something, whatever the size. */
+/* Returns the number of decimals with which a value is printed: fewer for larger values. */
 static int digits(double value)
 {
 	return value == 0 ? 0 : value < 10 && value > -10 ? 2 : value < 1000 && value > -1000 ? 1 : 0;
@@ -110,7 +110,7 @@ void report_absent(const struct run *run, const char *why)
 	(void)fflush(stdout);
 }
 
-/* Free text comes last and quoted, the rest holds no comma: a line can be taken apart with awk -F, as far as needed. */
+/* Free text comes last and quoted, the other fields hold no comma: awk -F, can split a line up to the text. */
 static void csv_figure(const struct scenario *scenario, const struct run *run, const char *figure,
 		       const struct summary *s, const double *values, unsigned rounds)
 {

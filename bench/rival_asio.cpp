@@ -30,7 +30,7 @@ struct node {
 	void *arg;
 	alignas(steady_timer) unsigned char room[sizeof(steady_timer)];
 	bool constructed;
-	bool pending; /* written by the end of it; asio's lock orders that */
+	bool pending; /* written at the end; asio's lock orders the writes */
 
 	steady_timer &timer()
 	{
@@ -51,7 +51,7 @@ loop *self;
 void fire(node *one, const boost::system::error_code &error)
 {
 	if (error)
-		return; /* cancelled: the node may serve somebody else by now */
+		return; /* cancelled: the node may serve another timeout by now */
 	one->pending = false;
 	self->task(one->arg);
 	nodes_give(&self->nodes, one);

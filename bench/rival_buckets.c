@@ -17,7 +17,7 @@
 
 #define LISTS 13
 
-/* A node's word: twice how many timeouts it has served, and 1 more while one of them is pending. */
+/* The word of a node: twice the number of timeouts that it has served, + 1 while one of them is pending. */
 struct bucket_node {
 	struct bucket_node *next; /* in a list */
 	void *arg;
@@ -35,9 +35,9 @@ static struct buckets {
 	struct list lists[LISTS];
 	pthread_mutex_t mutex;
 	pthread_cond_t changed;
-	int64_t earliest_ns; /* for which the thread sleeps, or of what has come since it took the lists */
+	int64_t earliest_ns; /* the time until which the thread sleeps, or the earliest since it took the lists */
 	bool stop;
-	struct bucket_node **heap; /* the thread's, as what follows */
+	struct bucket_node **heap; /* this and the fields below are the thread's */
 	size_t count, room;
 	subject_task *task;
 	pthread_t thread;
@@ -45,7 +45,7 @@ static struct buckets {
 } buckets;
 
 static _Atomic unsigned threads;
-static __thread unsigned own_list; /* and 1; 0: none yet */
+static __thread unsigned own_list; /* the list's index + 1; 0: none yet */
 
 static struct list *home(void)
 {
@@ -54,7 +54,7 @@ static struct list *home(void)
 	return &buckets.lists[own_list - 1];
 }
 
-/* The edge from pending: one of a cancel and the thread gets it. */
+/* Takes the edge from pending.  Either a cancel or the thread gets it. */
 static bool claim(struct bucket_node *node, uint64_t word)
 {
 	return atomic_compare_exchange_strong(&node->word, &word, word + 1);
@@ -97,7 +97,7 @@ static bool is_pending(struct bucket_node *node)
 	return (atomic_load(&node->word) & 1) != 0;
 }
 
-/* Moves what has come into the heap, but for what has been cancelled meanwhile. */
+/* Moves the nodes of the lists into the heap, but for those that have been cancelled. */
 static void take_lists(void)
 {
 	for (unsigned i = 0; i < LISTS; i++) {
@@ -144,7 +144,7 @@ static void *buckets_main(void *unused)
 		run_due();
 		first_ns = buckets.count > 0 ? buckets.heap[0]->deadline_ns : INT64_MAX;
 		pthread_mutex_lock(&buckets.mutex);
-		/* Something earlier has come since the lists were taken: take them again. */
+		/* An earlier timeout has come since the lists were taken: take them again. */
 		if (buckets.stop || buckets.earliest_ns < first_ns)
 			continue;
 		buckets.earliest_ns = first_ns;

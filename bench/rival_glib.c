@@ -3,8 +3,8 @@
  * GLib: a source for each timeout, attached to the main context of one thread.
  *
  * Configuration: sources of our own with a ready time in microseconds (g_timeout_source_new counts in milliseconds).
- * GLib allocates each source, there is no pooling it; each attach wakes the loop, which looks at every source there is:
- * so it gets few timeouts at once.
+ * GLib allocates each source, which cannot be pooled.  Each attach wakes the loop, which looks at every source: so it
+ * gets few timeouts at once.
  */
 #include "subject.h"
 
@@ -45,7 +45,7 @@ static void finalize(GSource *base)
 {
 	const struct timeout_source *source = (const struct timeout_source *)base;
 
-	loop.left += source->pending != FALSE; /* only in destroy, when there is one thread */
+	loop.left += source->pending != FALSE; /* only in loop_destroy, when there is one thread */
 }
 
 static GSourceFuncs functions = { .dispatch = dispatch, .finalize = finalize };
@@ -79,7 +79,7 @@ static int loop_schedule_at(void *timer, void *arg, int64_t deadline_ns, struct 
 	out->pointer = base;
 	g_source_set_ready_time(base, (deadline_ns + 999) / 1000);
 	g_source_attach(base, loop.context);
-	g_source_unref(base); /* the context has one */
+	g_source_unref(base); /* the context holds a reference */
 	return 0;
 }
 

@@ -17,7 +17,7 @@
 struct heap_node {
 	void *link;
 	void *arg;
-	size_t at; /* in the heap; NOWHERE */
+	size_t at; /* index in the heap, or NOWHERE */
 };
 
 #define NOWHERE SIZE_MAX
@@ -133,7 +133,7 @@ static void *heap_init(const struct subject_config *config, subject_task *task)
 	return pthread_create(&heap.thread, NULL, heap_main, NULL) == 0 ? &heap : NULL;
 }
 
-/* With the mutex. */
+/* Makes room for one more.  The caller holds the mutex. */
 static int make_room(void)
 {
 	size_t room = heap.room ? 2 * heap.room : 1024;

@@ -52,7 +52,7 @@ static void fire(evutil_socket_t fd, short what, void *item)
 	(void)fd;
 	(void)what;
 	if (!end(node))
-		return; /* cancelled: event_del is waiting for this to return */
+		return; /* cancelled: event_del waits until this returns */
 	loop.task(node->arg);
 	nodes_give(&loop.nodes, node);
 }
@@ -134,7 +134,7 @@ static int event_cancel_one(void *timer, struct handle *handle)
 static int event_reschedule(void *timer, struct handle *handle, int64_t delay_ns)
 {
 	(void)timer;
-	return add(handle->pointer, delay_ns); /* of a pending one: moves it */
+	return add(handle->pointer, delay_ns); /* moves a pending event */
 }
 
 static uint64_t is_pending(void *item)

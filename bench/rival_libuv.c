@@ -20,10 +20,10 @@ struct uv_node {
 	struct uv_node *next; /* in the list */
 	void *arg;
 	int64_t deadline_ns;
-	bool pending; /* this and the next two: under the mutex */
+	bool pending; /* this and the next two are under the mutex */
 	bool listed;
-	bool free_me; /* by the loop, when it comes to it */
-	bool ready;   /* uv_timer_init; the loop's */
+	bool free_me; /* the loop frees the node when it comes to it */
+	bool ready;   /* uv_timer_init has been called; the loop's */
 	uv_timer_t timer;
 };
 
@@ -50,7 +50,7 @@ static void fire(uv_timer_t *timer)
 	bool run, mine;
 
 	pthread_mutex_lock(&loop.mutex);
-	run = node->pending && node->deadline_ns <= clock_ns(); /* else it has been moved, and is in the list */
+	run = node->pending && node->deadline_ns <= clock_ns(); /* else the node has been moved, and is listed */
 	mine = run && !node->listed;
 	if (run) {
 		node->pending = false;
@@ -63,7 +63,10 @@ static void fire(uv_timer_t *timer)
 		nodes_give(&loop.nodes, node);
 }
 
-/* In the loop.  uv_now is in whole milliseconds, rounded down, and so is what fires: rounding up is never early. */
+/*
+ * Starts a timer, in the loop.  libuv's time is in whole milliseconds, rounded down: a deadline that is rounded up is
+ * never early.
+ */
 static void start(struct uv_node *node, int64_t deadline_ns)
 {
 	uint64_t at_ms = (uint64_t)((deadline_ns + NS_PER_MS - 1) / NS_PER_MS), now_ms = uv_now(&loop.loop);
@@ -82,7 +85,7 @@ struct step {
 	bool pending, free_me;
 };
 
-/* With the mutex: the next nodes of a list that has been taken.  Returns the rest. */
+/* Takes the next steps from a list of nodes.  Returns the rest of the list.  The caller holds the mutex. */
 static struct uv_node *take_steps(struct uv_node *node, struct step *steps, size_t *count)
 {
 	for (*count = 0; node && *count < STEPS; (*count)++) {
@@ -145,7 +148,7 @@ static void *loop_init(const struct subject_config *config, subject_task *task)
 	return pthread_create(&loop.thread, NULL, loop_main, NULL) == 0 ? &loop : NULL;
 }
 
-/* With the mutex.  true: the loop has to be woken. */
+/* Puts a node on the list.  Returns true if the loop has to be woken.  The caller holds the mutex. */
 static bool list(struct uv_node *node)
 {
 	bool first = !loop.first;
@@ -222,7 +225,7 @@ static int loop_reschedule(void *timer, struct handle *handle, int64_t delay_ns)
 	return pending ? 0 : EBUSY;
 }
 
-/* Pending, and where it ought to be: in the loop's heap, or in the list. */
+/* Returns 1 if the node is pending, and in its place: in the loop's heap or in the list. */
 static uint64_t is_pending(void *item)
 {
 	const struct uv_node *node = item;

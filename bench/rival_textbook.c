@@ -15,7 +15,7 @@
 #include <stdbool.h>
 
 struct book_node {
-	struct book_node *next; /* of the bucket, or of those that are due */
+	struct book_node *next; /* of the bucket, or of the list of due nodes */
 	struct book_node *prev; /* NULL: in no bucket */
 	void *arg;
 	uint64_t rounds;
@@ -23,10 +23,10 @@ struct book_node {
 
 static struct book {
 	pthread_mutex_t mutex;
-	struct book_node *heads; /* a ring each */
+	struct book_node *heads; /* each the head of a ring */
 	uint64_t mask;
 	int64_t start_ns, tick_ns;
-	int64_t tick; /* the last one that has been handled */
+	int64_t tick; /* the last tick that has been handled */
 	atomic_bool stop;
 	subject_task *task;
 	pthread_t thread;
@@ -48,7 +48,7 @@ static void ring_remove(struct book_node *node)
 	node->prev = NULL;
 }
 
-/* With the mutex. */
+/* Inserts a node.  The caller holds the mutex. */
 static void insert(struct book_node *node, int64_t deadline_ns)
 {
 	int64_t tick = (deadline_ns - book.start_ns + book.tick_ns - 1) / book.tick_ns;
@@ -58,7 +58,7 @@ static void insert(struct book_node *node, int64_t deadline_ns)
 	ring_insert(&book.heads[(uint64_t)tick & book.mask], node);
 }
 
-/* With the mutex: those of the next tick that are due, in a list. */
+/* Returns the list of the nodes that are due at the next tick.  The caller holds the mutex. */
 static struct book_node *collect(void)
 {
 	struct book_node *head = &book.heads[(uint64_t)++book.tick & book.mask], *due = NULL, **tail = &due, *next;
@@ -81,7 +81,7 @@ static void *book_main(void *unused)
 	while (!atomic_load_explicit(&book.stop, memory_order_acquire)) {
 		struct book_node *due, *next;
 
-		sleep_until(book.start_ns + (book.tick + 1) * book.tick_ns); /* nobody else writes the tick */
+		sleep_until(book.start_ns + (book.tick + 1) * book.tick_ns); /* only this thread writes the tick */
 		pthread_mutex_lock(&book.mutex);
 		due = collect();
 		pthread_mutex_unlock(&book.mutex);

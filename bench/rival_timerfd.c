@@ -4,7 +4,7 @@
  *
  * Configuration: descriptors stay open in pooled nodes, and stay in the epoll set, edge-triggered: a schedule and a
  * cancel are one system call each, an expiry none beside epoll_wait, which brings 256 of them.  The memory is the
- * kernel's, so RSS does not show it.  It can hold as many as the process may have descriptors.
+ * kernel's, so RSS does not show it.  The subject can hold as many timeouts as the process may have descriptors.
  */
 #include "measure.h"
 #include "nodes.h"
@@ -20,8 +20,8 @@
 #include <unistd.h>
 
 #define EVENTS 256
-#define DESCRIPTORS_SPARE 3000 /* in the caches of other threads than the one that wants one; and for everything else */
-#define DESCRIPTORS_MAX 200000 /* more would only take long to open */
+#define DESCRIPTORS_SPARE 3000 /* nodes in the caches of other threads, and all other descriptors */
+#define DESCRIPTORS_MAX 200000 /* opening more would take long */
 
 enum { IDLE, PENDING };
 
@@ -62,7 +62,10 @@ static void *fd_main(void *unused)
 
 			if (!node)
 				return NULL;
-			/* The event may be that of an earlier use, cancelled after epoll had picked it up. */
+			/*
+			 * The event may be of an earlier use of the node, which was cancelled after epoll had picked
+			 * the event up.
+			 */
 			if (atomic_load_explicit(&node->deadline_ns, memory_order_acquire) > now || !end(node))
 				continue;
 			fds.task(node->arg);
@@ -137,7 +140,7 @@ static int fd_schedule_at(void *timer, void *arg, int64_t deadline_ns, struct ha
 		return rc;
 	node->arg = arg;
 	out->pointer = node;
-	atomic_store_explicit(&node->deadline_ns, deadline_ns, memory_order_relaxed); /* goes with the state */
+	atomic_store_explicit(&node->deadline_ns, deadline_ns, memory_order_relaxed); /* `state` publishes it */
 	atomic_store_explicit(&node->state, PENDING, memory_order_release);
 	return arm(node, deadline_ns);
 }

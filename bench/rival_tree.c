@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What servers of one thread have in their loop: an intrusive red-black tree of deadlines, without locks.
+ * The timer of most servers of one thread: an intrusive red-black tree of deadlines in their loop, without locks.
  *
- * Configuration: nodes pooled, as they would lie in the program's objects.  An advance looks at the first node, which it
- * remembers, and runs what is due.
+ * Configuration: nodes pooled, as they would lie in the program's objects.  An advance checks the first node, which the
+ * tree remembers, and runs due nodes.
  */
 #include "nodes.h"
 #include "rivals.h"
@@ -13,20 +13,20 @@
 
 struct tree_node {
 	void *arg;
-	struct tree_node *side[2], *parent; /* side: earlier, later */
+	struct tree_node *side[2], *parent; /* side[0]: earlier, side[1]: later */
 	int64_t deadline_ns;
 	bool red, pending;
 };
 
 static struct tree {
-	struct tree_node nil; /* stands for each missing child; black.  Its parent is set where a removal needs it */
+	struct tree_node nil; /* in place of each missing child; black.  A removal sets its parent */
 	struct tree_node *root, *first;
 	uint64_t count;
 	subject_task *task;
 	struct nodes nodes;
 } tree;
 
-/* Which side of its parent a node is. */
+/* Returns the side of its parent on which a node is. */
 static int side_of(const struct tree_node *node)
 {
 	return node == node->parent->side[1];
@@ -107,7 +107,7 @@ static struct tree_node *successor(struct tree_node *node)
 	return node->parent;
 }
 
-/* The paths through `node` have a black one too few. */
+/* Repairs the tree: the paths through `node` have a black node too few. */
 static void repair(struct tree_node *node)
 {
 	while (node != tree.root && !node->red) {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What most runs share: the task that checks its deadline, the account, beginning and end. */
+/* Shared by most runs: the task that checks its deadline, the account, beginning and end. */
 #include "run.h"
 #include "measure.h"
 
@@ -14,7 +14,7 @@ struct fired fired;
 void fire_task(void *arg)
 {
 	int64_t deadline_ns = (int64_t)(intptr_t)arg;
-	uint64_t ran = atomic_load_explicit(&fired.ran, memory_order_relaxed) + 1; /* nobody else writes it */
+	uint64_t ran = atomic_load_explicit(&fired.ran, memory_order_relaxed) + 1; /* only this thread writes it */
 
 	if (deadline_ns > fired.seen_ns) {
 		fired.seen_ns = now_ns();
@@ -53,7 +53,7 @@ void outcome_wrong(struct outcome *outcome, const char *format, ...)
 void outcome_absent(struct outcome *outcome, const char *why)
 {
 	if (outcome->why[0] != '\0')
-		return; /* what is wrong must not be hidden */
+		return; /* a fault must not be hidden */
 	outcome->absent = true;
 	(void)snprintf(outcome->why, sizeof(outcome->why), "%s", why);
 }
@@ -122,7 +122,7 @@ int64_t run_scatter(const struct run *run, void *timer, struct account *account)
 		handles[i - 1] = handles[other];
 		handles[other] = handle;
 	}
-	settle(run->tick_ns); /* what has not reached the wheel yet would be taken back in order */
+	settle(run->tick_ns); /* timeouts that have not reached the wheel would be freed in order */
 	for (size_t i = 0; i < run->n; i++)
 		account->cancelled += run->subject->cancel(timer, &handles[i]) == 0;
 	settle(run->tick_ns);
@@ -141,7 +141,7 @@ static int nothing(void *timer, void *arg, int64_t delay_ns, struct handle *out)
 double floor_bench_ns(void)
 {
 	enum { CALLS = 100000 };
-	int (*volatile schedule)(void *, void *, int64_t, struct handle *) = nothing; /* volatile: not to be inlined */
+	int (*volatile schedule)(void *, void *, int64_t, struct handle *) = nothing; /* volatile: not inlined */
 	struct handle *handles = touched(CALLS, sizeof(*handles));
 	struct rng rng = rng_seed(1);
 	int64_t begin_ns = now_ns();

@@ -10,7 +10,7 @@
 #include <string.h>
 
 #define REFRESHED 100000
-#define EXCHANGED 200000 /* pending for each producer */
+#define EXCHANGED 200000 /* timeouts pending for each producer */
 
 static void churn(struct member *me)
 {
@@ -83,8 +83,8 @@ static void cancel_own(struct member *me)
 }
 
 /*
- * In waves of a window each: fill it, wait 20 ms, cancel it in random order.  Only the cancels make the rate; the next
- * wave follows at once, so the worker takes cancels in while producers schedule.
+ * In waves of a window of timeouts: schedules the window, waits 20 ms, cancels it in random order.  The rate is that of
+ * the cancels; the next wave follows at once, so the worker takes cancels in while producers schedule.
  */
 static void s2w_run(const struct run *run, struct outcome *outcome)
 {
@@ -107,7 +107,7 @@ static void s2w_run(const struct run *run, struct outcome *outcome)
 		fill = team_phase(&team, fill_by_delay);
 		fill_ns += fill.elapsed_ns;
 		sleep_ns(20 * NS_PER_MS);
-		cpu_ns += team_phase(&team, shuffle).cpu_ns; /* not to be counted, so it counts as earlier */
+		cpu_ns += team_phase(&team, shuffle).cpu_ns; /* not counted: as if it came earlier */
 		cancel = team_phase(&team, cancel_own);
 		cancel_ns += cancel.elapsed_ns;
 		cancel_cpu_ns += cancel.cpu_ns;
@@ -125,8 +125,8 @@ static void s2w_run(const struct run *run, struct outcome *outcome)
 }
 
 /*
- * S2x.  Each producer has a window of its own, of which it cancels one at random and schedules another in its place, as
- * a server does whose requests are answered long before their timeout, in no order.
+ * S2x.  Each producer has a window of its own, in which it cancels a random timeout and schedules another in its place,
+ * as a server whose requests are answered long before their timeouts, in no order.
  */
 static void exchange(struct member *me, size_t times)
 {
@@ -150,7 +150,7 @@ static void exchange(struct member *me, size_t times)
 	me->cancelled += cancelled;
 }
 
-/* Until hardly any is where the filling put it. */
+/* Exchanges until hardly any timeout is where the filling put it. */
 static void exchange_all(struct member *me)
 {
 	exchange(me, 2 * (me->end - me->first));
@@ -218,7 +218,7 @@ static size_t held(const struct subject *subject)
 
 /*
  * S7.  Each producer has its share of the timeouts, as each thread of a server has its share of the connections, and
- * moves one after the other.
+ * moves them one after the other.
  */
 static void refresh(struct member *me)
 {

@@ -4,7 +4,7 @@
  * the others, "drift" whether the ten-thousandth tick lies where the first one promised.
  *
  * Measured: tasks per second, lateness of a task's start against its deadline, CPU time of the worker.  The deadlines
- * do not know where the library's ticks lie, so up to one tick of lateness is the tick itself.
+ * do not lie on the library's ticks, so up to one tick of lateness is the tick itself.
  */
 #include "load.h"
 
@@ -29,7 +29,7 @@ static void wrong_unless_all_ran(struct outcome *outcome)
 			      (unsigned long long)fired.expected);
 }
 
-/* S3, first: enough time is left before the first deadline that all have reached the wheel by then. */
+/* S3, first: the first deadline is so far off that all timeouts have reached the wheel before. */
 void s3_run(const struct run *run, struct outcome *outcome)
 {
 	struct account account = { 0 };
@@ -119,8 +119,8 @@ static void s4_run(const struct run *run, struct outcome *outcome)
 }
 
 /*
- * S4.down: n timeouts are due within 0.4 s, in 2.5 s.  In a wheel of levels they come down before that; is what is due
- * meanwhile, one a millisecond, late?  Those that are late with the n themselves do not count.
+ * S4.down: n timeouts are due within 0.4 s, in 2.5 s.  A wheel of levels brings them down before; does this delay the
+ * other timeouts, one a millisecond?  Timeouts that are due together with the n do not count.
  */
 #define PROBES 2000
 
@@ -170,16 +170,15 @@ static void down_run(const struct run *run, struct outcome *outcome)
 }
 
 /*
- * Drift: one task, which arms itself for start + n * tick again and again.  Its lateness is its distance from the
- * library's next tick, the same number each time if ticks lie on a grid; a period that is a little too long shows as
- * lateness that wanders.  A task that has fallen behind would stay behind for good, since it runs once a tick: so it
- * leaves out the deadlines that it has missed.
+ * Drift: one task arms itself for start + n * tick again and again.  Its lateness is its distance from the library's
+ * next tick: always the same if ticks lie on a grid, growing if a period is a little too long.  A late task would stay
+ * late for good, since it runs once a tick: so it leaves out the deadlines that it has missed.
  */
 static struct drift {
 	const struct run *run;
 	void *timer;
 	int64_t start_ns;
-	size_t n; /* of the deadline that is armed */
+	size_t n; /* the number of the armed deadline */
 	uint64_t missed;
 	struct account account;
 	atomic_bool done;
@@ -238,10 +237,10 @@ static void drift_run(const struct run *run, struct outcome *outcome)
 	drift.timer = run_begin(run, drift_task, outcome);
 	if (!drift.timer)
 		return;
-	/* A timer's ticks often begin when it is started: half a tick off, the deadlines are far from either tick. */
+	/* The ticks of most timers begin at their start: half a tick off, deadlines are far from either tick. */
 	drift.start_ns = now_ns() + 10 * run->tick_ns + run->tick_ns / 2;
 	end_ns = drift.start_ns + (int64_t)run->n * run->tick_ns;
-	run_schedule(run, drift.timer, drift.start_ns, &handle, &account); /* the task counts in its own account */
+	run_schedule(run, drift.timer, drift.start_ns, &handle, &account); /* the task uses an account of its own */
 	sleep_until(end_ns);
 	while (!atomic_load_explicit(&drift.done, memory_order_acquire) && now_ns() < end_ns + 5 * NS_PER_S)
 		sleep_ns(NS_PER_MS);

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* S8 growth: other scenarios again, with n from 10^4 to 10^7, or with 1 to 32 producers: the cost of one must stay. */
+/*
+ * S8 growth: other scenarios with n from 10^4 to 10^7, or with 1 to 32 producers: the cost of an operation must not
+ * grow.
+ */
 #include "load.h"
 
 #define DECADES .sizes = { 10000, 100000, 1000000, 10000000, SIZE_END }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Scenarios about what timeouts cost that only wait: S5 idle, S6 far timeouts.
+ * Scenarios about the cost of timeouts that only wait: S5 idle, S6 far timeouts.
  *
  * Measured over a window of time: CPU time of every thread but the bench's own, and voluntary context switches of the
  * process without the one that the bench itself makes.
@@ -23,12 +23,12 @@ static struct window watch(int64_t window_ns)
 	sleep_ns(window_ns);
 	s = (double)(now_ns() - begin_ns) / 1e9;
 	cpu_ns = others_cpu_ns() - cpu_ns;
-	window.cpu_ms_per_s = cpu_ns > 0 ? (double)cpu_ns / 1e6 / s : 0; /* of two clocks, so it may be negative */
+	window.cpu_ms_per_s = cpu_ns > 0 ? (double)cpu_ns / 1e6 / s : 0; /* two clocks: may be negative */
 	window.switches_per_s = (double)(voluntary_switches() - switches - 1) / s;
 	return window;
 }
 
-/* n timeouts that will not fire while anybody looks. */
+/* Schedules n timeouts that do not fire during the measurement. */
 static void fill(const struct run *run, void *timer, int64_t from_ns, int64_t to_ns, struct account *account)
 {
 	struct rng rng = rng_seed(run->seed);
@@ -56,9 +56,9 @@ static void s5_run(const struct run *run, struct outcome *outcome)
 }
 
 /*
- * S6.  A library that knows when it will next have something to do shows no cost for far timeouts until something near
- * makes it tick.  So look twice: without, and with a task that arms itself for each next tick.  The row without any far
- * timeout is what such a task costs alone.
+ * S6.  A library that sleeps until its next deadline shows the cost of far timeouts only if a near timeout makes it
+ * tick.  So there are two measurements: without and with a task that arms itself for each next tick.  The row without a
+ * far timeout is the cost of that task alone.
  */
 static struct ticking {
 	const struct run *run;
@@ -105,7 +105,7 @@ void s6_run(const struct run *run, struct outcome *outcome)
 	outcome_add(outcome, idle.switches_per_s);
 	outcome_add(outcome, busy.cpu_ms_per_s);
 	outcome_add(outcome, run->n ? ((double)after - (double)before) / (double)run->n : 0);
-	account.accepted += ticking.account.accepted; /* it has stopped: nobody writes it any more */
+	account.accepted += ticking.account.accepted; /* the task has stopped: no thread writes the account any more */
 	account.error = account.error ? account.error : ticking.account.error;
 	(void)run_end(run, timer, &account, outcome);
 }

@@ -3,16 +3,16 @@
  * S1: producers schedule as fast as they can, nothing fires.
  *
  * Measured: operations per second from the first producer's first call to the last one's last; CPU time of the
- * producers, and of the whole process until its worker has come to rest; memory.  Of the bench itself an operation
- * holds a random number, a call through a table and a store of 16 bytes into memory that has been touched before; the
- * floor line of the output tells how much that is.
+ * producers, and of the whole process until its worker has come to rest; memory.  The bench itself adds to an operation
+ * a random number, a call through a table and a store of 16 bytes to memory that has been touched; the floor line of
+ * the output says how much that is.
  */
 #include "load.h"
 
-/* S1: schedule_at; into a timer that has held as many before; memory from a heap that has been touched */
+/* S1: by schedule_at; in a timer that has held as many before; with memory from a touched heap */
 enum { GIVEN_DEADLINE = 1, WARM = 2, TOUCHED = 4 };
 
-#define TOUCHED_BYTES 160 /* for a timeout; a subject that needs more touches the rest itself */
+#define TOUCHED_BYTES 160 /* a timeout; a subject that needs more touches the rest itself */
 
 void fill_by_delay(struct member *me)
 {

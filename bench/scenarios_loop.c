@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A loop of one thread that advances its timer with each turn, while n timeouts are pending.  The loop tells times of its
- * own, 10 us a turn, so neither the clock nor a poll is in the figures.
+ * A loop of one thread that advances its timer with each turn, while n timeouts are pending.  The loop tells its own
+ * times, 10 us a turn, so the figures contain neither a clock reading nor a poll.
  */
 #include "load.h"
 
@@ -17,7 +17,7 @@ struct loop {
 	const struct run *run;
 	void *timer;
 	struct account account;
-	struct handle *handles; /* of what is pending, and one more */
+	struct handle *handles; /* of the pending timeouts, and one more */
 	int64_t told_ns;
 	struct rng rng;
 };
@@ -34,7 +34,7 @@ static void cancel(struct loop *loop, size_t which)
 		loop->account.cancelled++;
 }
 
-/* Returns the ns a turn. */
+/* Makes turns of one kind.  Returns the ns a turn. */
 static double turn(struct loop *loop, enum turn what, size_t turns)
 {
 	const struct subject *subject = loop->run->subject;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Scenarios of a steady stream, in which as many run as are set: S6c one constant delay, S6m near timeouts while very
- * many far ones wait.
+ * Scenarios of a steady stream, in which as many timeouts run as are scheduled: S6c one constant delay, S6m near
+ * timeouts while very many far ones wait.
  *
  * Measured over a window of time: CPU time of every thread but the bench's own, per timeout that ran.
  */
@@ -20,8 +20,8 @@ struct stream {
 	const struct run *run;
 	void *timer;
 	struct account account;
-	int64_t step_ns;  /* between two */
-	int64_t delay_ns; /* 0: random ones, below S6M_SPAN_NS */
+	int64_t step_ns;  /* between two timeouts */
+	int64_t delay_ns; /* 0: random delays below S6M_SPAN_NS */
 	struct rng rng;
 };
 
@@ -41,7 +41,7 @@ static void flow(struct stream *stream, int64_t begin_ns, int64_t end_ns)
 	}
 }
 
-/* Lets it flow, first to warm up, and then for the run's window, of which the figures are. */
+/* Lets the stream flow, first to warm up, then for the run's window, to which the figures belong. */
 static void measure(struct stream *stream, int64_t base_ns, int64_t warm_ns, struct outcome *outcome)
 {
 	const struct run *run = stream->run;
@@ -62,8 +62,8 @@ static void measure(struct stream *stream, int64_t base_ns, int64_t warm_ns, str
 }
 
 /*
- * Ends the run.  So many must run by themselves, however busy the machine is; a library that is still at it after a
- * while cannot hold this stream, and one that has come to rest has lost some.
+ * Ends the run.  `due` timeouts must run, however busy the machine is.  A library that is still running tasks after a
+ * while cannot keep up with this stream; a library that has come to rest has lost timeouts.
  */
 static void finish(struct stream *stream, uint64_t due, struct outcome *outcome)
 {
@@ -82,8 +82,8 @@ static void finish(struct stream *stream, uint64_t due, struct outcome *outcome)
 }
 
 /*
- * S6c.  To reach the steady state at once it begins with n timeouts that have already waited for up to the whole delay:
- * their deadlines lie as far apart as those of the stream that follows.
+ * S6c.  It begins in the steady state, with n timeouts that seem to have waited for up to the whole delay: their
+ * deadlines lie as far apart as those of the stream that follows.
  */
 static void s6c_run(const struct run *run, struct outcome *outcome)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A subject: a timer library behind one small table of functions.  C and C++, and nothing else of the bench, so that a
- * rival can be built into an object of its own.
+ * A subject: a timer library behind one small table of functions.  This header is C and C++ and includes no other of
+ * the bench, so that a rival can be built into an object of its own.
  *
  * To add a library, fill in the table in a file of its own and name it in subjects.c.  Either it is linked in, or it is
  * a shared object that exports its table, with its size, as `rival`, or a program of its own (see program.c for what it
@@ -13,7 +13,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Room for whatever a library names a timeout by. */
+/* Room for the name that a library has for a timeout. */
 struct handle {
 	void *pointer;
 	uint64_t number;
@@ -21,50 +21,56 @@ struct handle {
 
 struct subject_config {
 	int64_t tick_ns;     /* for libraries that have ticks */
-	int64_t constant_ns; /* the one delay that is going to be used, 0 if there are many */
+	int64_t constant_ns; /* the only delay that the run uses; 0: many delays */
 	uint32_t buckets;    /* for libraries that have a wheel */
 };
 
-/* What a timer runs, one and the same for all its timeouts, on one thread. */
+/* The task of all timeouts of a timer, called on one thread. */
 typedef void subject_task(void *arg);
 
-/* The rank of a subject: long scenarios leave out those behind some rank. */
+/* The rank of a subject: long scenarios leave out subjects of later ranks. */
 enum subject_rank { RANK_OWN, RANK_MAIN, RANK_OTHER };
 
 struct subject {
-	size_t size; /* of this structure, in the version that the subject was built with */
+	size_t size; /* the size of this structure in the subject's build */
 	const char *name;
 	const char *(*version)(void);
 
-	/* Creates and starts a timer; NULL when that fails.  A process has one at a time. */
+	/* Creates and starts a timer; returns NULL on failure.  A process has one timer at a time. */
 	void *(*init)(const struct subject_config *config, subject_task *task);
 
-	/* 0 or an errno value.  out is never NULL.  schedule_at is on now_ns()'s clock; NULL: the library has none. */
+	/*
+	 * Return 0 or an errno value.  out is never NULL.  schedule_at is on now_ns()'s clock; NULL: the library has
+	 * none.
+	 */
 	int (*schedule)(void *timer, void *arg, int64_t delay_ns, struct handle *out);
 	int (*schedule_at)(void *timer, void *arg, int64_t deadline_ns, struct handle *out);
 
-	/* 0: the task will not run.  Anything else: too late. */
+	/* Returns 0 if the task will not run, otherwise the cancel came too late. */
 	int (*cancel)(void *timer, struct handle *handle);
 
-	/* Moves a pending one to delay_ns from now; it keeps its arg.  0, or too late.  NULL: the library has none. */
+	/*
+	 * Moves a pending timeout to delay_ns from now, with the same arg.  Returns 0, otherwise the move came too
+	 * late.  NULL: the library has none.
+	 */
 	int (*reschedule)(void *timer, struct handle *handle, int64_t delay_ns);
 
 	/*
-	 * For a timer in the loop of its caller, which has no thread: runs what is due, and returns when there is
-	 * something next.  NULL: it has a thread.
+	 * For a timer without a thread, in its caller's loop: runs due timeouts, and returns the time of the next work.
+	 * NULL: the timer has a thread.
 	 */
 	int64_t (*advance)(void *timer, int64_t now_ns);
 
 	/* Stops and frees the timer.  Returns how many timeouts had neither run nor been cancelled. */
 	uint64_t (*destroy)(void *timer);
 
-	/* How many it can hold, where that is few: rows are cut down to it.  NULL: any number. */
+	/* Returns how many timeouts it can hold; rows with more are cut down to that.  NULL: any number. */
 	size_t (*pending_max)(void);
-	size_t churn_max;       /* the same for what a long run cancels at once; 0: any number */
+	size_t churn_max;       /* the most timeouts that a long run cancels at once; 0: any number */
 	unsigned producers_max; /* 0: any number */
 	enum subject_rank rank;
-	const char *program; /* its path, for one that is a program of its own: then there are no functions */
-	const char *only;    /* scenarios that it takes part in, " S1 S2 "; NULL: all */
+	const char *program; /* the path of a subject that is a program of its own and has no functions */
+	const char *only;    /* the scenarios in which it takes part, " S1 S2 "; NULL: all */
 };
 
 #endif

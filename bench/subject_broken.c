@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Subjects that are wrong on purpose, for test/bench.sh: one loses timeouts, one is early, one runs what it said was
- * cancelled.  They take part only when they are named (-S).
+ * Subjects that are wrong on purpose, for test/bench.sh: one loses timeouts, one is early, one runs cancelled timeouts.
+ * They take part only if they are named (-S).
  */
 #include "measure.h"
 #include "rivals.h"

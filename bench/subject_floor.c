@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * No timer at all: a floor.  What any timer of this kind must do for one timeout: take a lock that nobody wants (an
- * exchange), write a record of 48 bytes and a queue node of 16, and with schedule, read the clock.  One producer, and
- * nothing ever fires.
+ * No timer at all: a floor.  It does the least that any timer of this kind must do for a timeout: take an uncontended
+ * lock (an exchange), write a record of 48 bytes and a queue node of 16, and read the clock in schedule.  One producer,
+ * and no timeout fires.
  *
- * Records and nodes are taken in the order in which they lie in memory; the second filling finds them written before,
- * as in the steady state (S1w, S1wat).
+ * Records and nodes are taken in the order of their addresses; the second filling finds them written before, as in the
+ * steady state (S1w, S1wat).
  */
 #include "measure.h"
 #include "rivals.h"
@@ -55,7 +55,7 @@ static void *floor_init(const struct subject_config *config, subject_task *task)
 	lane.task = task;
 	if (grow(0) != 0)
 		return NULL;
-	lane.last = &lane.nodes[0][SLAB - 1]; /* somewhere to link the first one to */
+	lane.last = &lane.nodes[0][SLAB - 1]; /* a node to which the first one is linked */
 	return &lane;
 }
 
@@ -95,7 +95,7 @@ static int floor_schedule(void *timer, void *arg, int64_t delay_ns, struct handl
 	return floor_schedule_at(timer, arg, now_ns() + delay_ns, out);
 }
 
-/* The last one to be cancelled makes all memory free again. */
+/* Counts a cancel.  After the last one all memory is free again. */
 static int floor_cancel(void *timer, struct handle *handle)
 {
 	struct floor_record *record = handle->pointer;

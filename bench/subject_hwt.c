@@ -1,10 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The library itself: with either wheel, and in the loop of its caller, with and without a descriptor.  Hidden here: its types, and that its tasks are given a handle. */
+/*
+ * The library itself: with either wheel, and in its caller's loop, with and without a descriptor.  This file hides its
+ * types, and the handle that its tasks get.
+ */
 #include "rivals.h"
 
 #include <hwt.h>
 
-/* Not in arg, which the scenarios need for themselves. */
+/* In a global, as the scenarios use arg. */
 static subject_task *hwt_subject_task;
 
 static void hwt_subject_run(hwt_timeout timeout, void *arg)
@@ -102,7 +105,10 @@ static uint64_t hwt_subject_destroy(void *timer)
 	uint64_t returned = 0;
 	size_t said = 0;
 
-	/* What stop says must be what it hands out: if not, neither number is used, and no account can balance. */
+	/*
+	 * The number that stop reports must be that of the timeouts it hands out: otherwise neither is used, and no
+	 * account can balance.
+	 */
 	if (hwt_timer_stop(timer, &said) != 0)
 		return UINT64_MAX;
 	while (hwt_timer_next_unprocessed(timer, &unprocessed))
@@ -112,7 +118,7 @@ static uint64_t hwt_subject_destroy(void *timer)
 	return returned;
 }
 
-/* What is the same in all of them. */
+/* The fields that all subjects have in common. */
 #define HWT_SUBJECT(its_name, its_init)                                                                                \
 	.name = (its_name), .version = hwt_version, .init = (its_init), .schedule = hwt_subject_schedule,              \
 	.schedule_at = hwt_subject_schedule_at, .cancel = hwt_subject_cancel, .reschedule = hwt_subject_reschedule,    \

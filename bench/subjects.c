@@ -19,7 +19,7 @@ static const struct subject *const linked[] = { &subject_hwt,      &subject_leve
 						&subject_loop_fd,  &subject_tree };
 static const struct subject *const broken[] = { &subject_broken_lost, &subject_broken_early, &subject_broken_cancel };
 
-/* Programs: " S1 S2 " are the scenarios that they have. */
+/* Programs; " S1 S2 " are the scenarios that a program has. */
 static struct subject netty = {
 	.name = "netty",
 	.rank = RANK_MAIN,
@@ -48,7 +48,7 @@ static const struct optional {
 
 static char folder[4096];
 
-/* What a path names: a table, or NULL with the reason. */
+/* Loads the table of a subject from a path.  Returns NULL, and the reason, if there is none. */
 static const struct subject *load(const struct optional *optional, const char *path, const char **why)
 {
 	const struct subject *subject;
@@ -64,7 +64,7 @@ static const struct subject *load(const struct optional *optional, const char *p
 	object = dlopen(path, RTLD_NOW | RTLD_LOCAL);
 	subject = object ? dlsym(object, "rival") : NULL;
 	*why = subject ? "" : dlerror();
-	/* An old one has its functions in other places. */
+	/* A table of another size has its functions at other offsets. */
 	if (!subject || subject->size == sizeof(*subject))
 		return subject;
 	*why = "built for another version of the bench: make bench builds it again";

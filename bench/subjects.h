@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The subjects: those linked in, those that are shared objects or programs beside the bench, and those missing. */
+/* The subjects: linked, or shared objects or programs beside the bench, or missing. */
 #ifndef BENCH_SUBJECTS_H
 #define BENCH_SUBJECTS_H
 
@@ -10,8 +10,8 @@
 #define SUBJECTS_MAX 16
 
 /*
- * Fills list with those that are there, ends it with NULL, and prints a line for each and for each that is missing.
- * names: those that are wanted; none: all.  false: a name that nobody has, or one that is wanted is missing.
+ * Fills `list` with the subjects that there are, ends it with NULL, and prints a line for each subject, also for
+ * missing ones.  `names` are the wanted subjects; empty: all.  Returns false if a wanted subject is missing or unknown.
  */
 bool subjects_find(const char *bench_path, char *const *names, const struct subject **list);
 

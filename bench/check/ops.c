@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * For bench/check.sh: drives a timer without a thread through each kind of operation, under callgrind, which counts
- * instructions.  At the end of each stretch it dumps what has been counted under the stretch's name, and the number of
- * operations on its own output.
+ * instructions.  At the end of each stretch it makes callgrind dump the counts under the stretch's name, and prints the
+ * number of operations.
  *
- * The numbers are the same from run to run: deadlines come from a generator with a fixed seed, passes are made at times
- * of our own.  hwt_new_timeout alone wants to know the time; its thread has a reading that is always good (counter.h).
+ * The counts are the same from run to run: deadlines come from a generator with a fixed seed, passes are made at times
+ * of a virtual clock.  Only hwt_new_timeout asks for the time; its thread has a reading that is always good
+ * (counter.h).
  */
 #include "base/counter.h"
 #include "timer/timer.h"
@@ -66,7 +67,7 @@ static void pass_at(int64_t when_ns)
 		;
 }
 
-/* So many ticks that all memory has come home. */
+/* Makes passes until all memory has come home. */
 static void rest(void)
 {
 	for (int i = 0; i < 8; i++)
@@ -88,7 +89,10 @@ static void cancel_all(void)
 		demand(hwt_cancel(handles[i]) == 0, "not cancelled");
 }
 
-/* Others than neighbours in memory follow each other, as in a server that has been up for a day. */
+/*
+ * Shuffles the handles, so that successive timeouts are not neighbours in memory, as in a server that has been up for a
+ * day.
+ */
 static void shuffle(void)
 {
 	for (size_t i = N; i > 1; i--) {
@@ -193,7 +197,7 @@ static hwt_timer *make_loop(void)
 	return loop;
 }
 
-/* Twice through everything: the first time takes memory, and only the second one, the steady state, counts. */
+/* Goes twice through all stretches: the first time takes memory; only the second time, the steady state, counts. */
 int main(void)
 {
 	hwt_config config = HWT_CONFIG_INIT;
@@ -203,7 +207,7 @@ int main(void)
 	config.tick_duration_ns = TICK_NS;
 	config.ticks_per_wheel = BUCKETS;
 	demand(hwt_timer_create(&timer, &config) == 0, "no timer");
-	hwt_timer_begin_time(timer, 0); /* no thread: the passes are made here */
+	hwt_timer_begin_time(timer, 0); /* there is no thread: the passes are made here */
 	hwt_timer_set_state(timer, timer_state_with_worker(timer));
 	for (int turn = 0; turn < 2; turn++) {
 		cancel_while_queued();

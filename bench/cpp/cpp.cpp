@@ -41,7 +41,7 @@ using namespace std::chrono_literals;
 namespace
 {
 
-unsigned long runs; /* the task is never to run */
+unsigned long runs; /* the task must never run */
 
 void demand(bool good, const char *what)
 {
@@ -154,7 +154,7 @@ void asio(hwt::timer &, unsigned long pairs)
 #endif
 
 struct way {
-	const char *name, *beside; /* what its ratio is taken to */
+	const char *name, *beside; /* the way to which its ratio is taken */
 	void (*run)(hwt::timer &timer, unsigned long pairs);
 };
 
@@ -174,7 +174,7 @@ double measure(const way &one, unsigned long pairs)
 	hwt::timer timer(100ms);
 
 	demand(!timer.start(), "start");
-	one.run(timer, pairs / 10); /* takes its memory */
+	one.run(timer, pairs / 10); /* to take its memory */
 	auto began = std::chrono::steady_clock::now();
 	one.run(timer, pairs);
 	std::chrono::duration<double, std::nano> took = std::chrono::steady_clock::now() - began;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What task threads bring, in two measurements:
+ * The gain of task threads, in two measurements:
  *
  *     rate       N tasks of 1 us, all due at one tick: how many a second, on the worker and on 1 and 2 task threads
  *     lateness   2 task threads, one of them held for 20 ms by a task: how late timeouts of 1 ms start meanwhile, and
@@ -8,8 +8,8 @@
  *
  *     build/bench/threads [-n tasks] [-r rounds]
  *
- * The rounds go around all ways.  Prints the median of the rounds, the least and the largest; of the lateness quantiles
- * over all rounds.  The rate on two threads needs two free cores besides the worker's, which sleeps then.
+ * The rounds go around all ways.  Prints the median, the least and the largest of the rounds; for lateness, quantiles
+ * over all rounds.  The rate on two threads needs two free cores besides the worker's; the worker sleeps then.
  */
 #include <hwt.h>
 

@@ -41,7 +41,7 @@ static const struct delay {
 #define DELAYS (sizeof(delays) / sizeof(delays[0]))
 #define HOUR_DELAY 2
 
-/* More only of one hour: the wide ones take a call for each of them. */
+/* More timeouts only with the delay of an hour: wide delays take a call for each timeout. */
 #define MOST_OF_ALL 1000000
 
 static const struct setting {
@@ -101,7 +101,7 @@ static void count(hwt_timeout timeout, void *arg)
 	ran++;
 }
 
-/* Arms itself for each next tick. */
+/* A task that arms itself for each next tick. */
 static void tick(hwt_timeout timeout, void *arg)
 {
 	(void)arg;
@@ -109,7 +109,7 @@ static void tick(hwt_timeout timeout, void *arg)
 	must(hwt_reschedule_at(timeout, next_tick_ns));
 }
 
-/* CPU time of going from tick to tick, one task in each. */
+/* Returns the CPU time of going from tick to tick, with one task in each. */
 static int64_t walk(int64_t from_ns, unsigned ticks)
 {
 	int64_t begin_ns = cpu_ns(), unused_ns;
@@ -127,7 +127,7 @@ static hwt_timeout *fill(const struct delay *delay, size_t n, double *in_ns)
 	if (handles == NULL)
 		exit(2);
 	for (size_t i = 0; i < n;) {
-		/* As much as a tick of a busy server brings. */
+		/* As many as come in during a tick of a busy server. */
 		for (size_t end = i + 10000 < n ? i + 10000 : n; i < end; i++)
 			must(hwt_new_timeout(timer, count, NULL, random_delay(delay), &handles[i]));
 		begin_ns = cpu_ns();
@@ -138,7 +138,7 @@ static hwt_timeout *fill(const struct delay *delay, size_t n, double *in_ns)
 	return handles;
 }
 
-/* What one task a tick costs alone is the same for all rows; see that of the fewest timeouts. */
+/* The cost of one task a tick is the same for all rows; the row of the fewest timeouts shows it. */
 static double waiting_ms(const struct delay *delay)
 {
 	unsigned ticks = delay->from_ns < MINUTE / 2 ? WINDOW_TICKS / 10 : WINDOW_TICKS;
@@ -178,7 +178,7 @@ static double out_ns(hwt_timeout *handles, size_t n)
 	}
 	for (size_t i = 0; i < n;) {
 		for (size_t end = i + 10000 < n ? i + 10000 : n; i < end; i++)
-			(void)hwt_cancel(handles[i]); /* some have run */
+			(void)hwt_cancel(handles[i]); /* some timeouts have run */
 		begin_ns = cpu_ns();
 		must(hwt_timer_advance(timer, 0, &unused_ns));
 		sum_ns += cpu_ns() - begin_ns;
@@ -219,7 +219,7 @@ static void measure(const struct setting *setting, const struct delay *delay, si
 	must(hwt_timer_destroy(timer));
 }
 
-/* In a process of its own. */
+/* Measures a row in a process of its own. */
 static bool measured(const struct setting *setting, const struct delay *delay, size_t n, double *result)
 {
 	size_t bytes = FIGURES * sizeof(*result);
