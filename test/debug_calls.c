@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* A debug build (HWT_DEBUG) ends the process at a timer that has been destroyed, or a handle of it, and says so. */
+/* A debug build (HWT_DEBUG) ends the process at a call with a destroyed timer, or with a handle of it, and says so. */
 #include "support.h"
 
 #include <signal.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* Runs `act` in a child.  Returns what that writes to stderr; *status is how it ends. */
+/* Runs `act` in a child process.  Returns its output on stderr; *status is its exit status. */
 static const char *said_by(void (*act)(void), int *status)
 {
 	static char text[512];
@@ -56,7 +56,7 @@ static void check_passes(void (*act)(void))
 
 static unsigned which_call;
 
-/* `act` makes the call of that number, and each says its name, then of which timer it was. */
+/* Checks that each call that `act` makes, by its number, prints its name and the timer. */
 static void check_each(const char *const *calls, void (*act)(void), const char *dead)
 {
 	char call[64];

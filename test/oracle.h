@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Runs a program of timer calls on a timer and on the reference model, and compares all there is to see.
+ * Runs a program of timer calls on a timer and on the reference model, and compares everything that can be observed.
  *
  * A program is a sequence of numbers, drawn at random or decoded from bytes (a fuzzer's), so the same interpreter
  * serves both.  Time is virtual, and so each program runs the same way each time.
@@ -12,23 +12,23 @@
 #include "oracle_model.h"
 #include "oracle_table.h"
 
-/* Where a program comes from: bytes, or without them random numbers. */
+/* The source of a program's numbers: bytes, or a random generator if there are none. */
 struct source {
 	const uint8_t *bytes;
 	size_t left;
 	uint64_t random;
 };
 
-/* More than any errno value that is looked at. */
+/* Above every errno value that is counted. */
 #define REFUSALS 200
 
-/* What happened, so that a test can see that its programs did not run idle. */
+/* Counts of what happened, by which a test sees that its programs did something. */
 struct oracle_sums {
 	uint64_t steps, programs, ran, cancelled, busy, no_memory, no_room, lazy, unplaced, stopped_midway;
 	uint64_t moved, requeued, unmoved, again, not_again, too_late, merged, dropped, released;
 };
 
-/* What a finaliser may meet. */
+/* Where a finaliser may run. */
 enum phase { AT_WORK, IN_STOP, IN_DESTROY };
 
 struct oracle {
@@ -37,18 +37,18 @@ struct oracle {
 	struct model model;
 	hwt_timer *timer;
 	unsigned step;
-	unsigned stop_in; /* so many tasks, 0: not asked for */
-	unsigned agains;  /* so many tasks more run again */
-	bool stopping;    /* a task has asked for the stop: nothing may run any more */
+	unsigned stop_in; /* the stop comes in this many tasks, 0: not asked for */
+	unsigned agains;  /* this many more tasks run again */
+	bool stopping;    /* a task has asked for the stop: no task may start any more */
 	bool stopped;
 	enum phase phase;
-	size_t running; /* in the task of this one; NOBODY */
-	size_t ran;     /* whose task has just returned; NOBODY */
-	bool disturbed; /* a finaliser has cancelled something in this pass */
+	size_t running; /* the timeout whose task is running; NOBODY */
+	size_t ran;     /* the timeout whose task has just returned; NOBODY */
+	bool disturbed; /* a finaliser has cancelled a timeout in this pass */
 	bool over;      /* the bytes are used up */
 	unsigned refuse;
 	uint64_t refuse_random, refused;
-	uint64_t refusals[REFUSALS]; /* of calls to schedule, by their error */
+	uint64_t refusals[REFUSALS]; /* calls of schedule that were refused, by their error */
 	struct oracle_sums sums;
 };
 
@@ -56,7 +56,7 @@ struct oracle {
 
 static struct oracle oracle;
 
-/* 0 .. limit - 1; limit 0: 64 bits. */
+/* Draws 0 ..  limit - 1; limit 0: 64 bits. */
 static inline uint64_t draw(uint64_t limit)
 {
 	unsigned bytes = limit == 0 ? 8 : limit <= 1 << 8 ? 1 : limit <= 1 << 16 ? 2 : 8;
@@ -70,7 +70,7 @@ static inline uint64_t draw(uint64_t limit)
 	return limit == 0 ? value : value % limit;
 }
 
-/* Memory does not depend on the program's numbers, only on how often somebody asked. */
+/* Scarcity of memory does not depend on the program's numbers, only on the number of allocations. */
 static inline bool oracle_refuses(void)
 {
 	bool refuses = random_below(&oracle.refuse_random, 256) < oracle.refuse;
@@ -85,7 +85,7 @@ static inline int64_t draw_delay(void)
 	const struct oracle_row *row = oracle.row;
 	int128 tick = row->tick_ns, span = tick * row->wheel, delay = 0;
 
-	/* One number a statement: so that a compiler has no choice in which order they are drawn. */
+	/* One number a statement, so that the order of the draws does not depend on the compiler. */
 	switch (draw(8)) {
 	case 0:
 		delay = (int128)draw(4) * tick;
@@ -127,7 +127,7 @@ static inline struct hwt_lane *oracle_lane(uint32_t lane)
 	return lane_at(&oracle.timer->lanes, (lane * 5 + 1) & oracle.timer->lanes.last_seat);
 }
 
-/* What a program asks for. */
+/* A timeout that a program asks for. */
 struct wish {
 	int64_t delay_ns;
 	int64_t period_ns; /* 0: none */
@@ -136,7 +136,7 @@ struct wish {
 	bool ex;           /* with hwt_new_timeout_ex in any case */
 };
 
-/* On the lane of another thread. */
+/* Schedules on the lane of another thread. */
 static inline int submit_elsewhere(struct hwt_lane *lane, void *arg, const struct wish *wish, hwt_timeout *out)
 {
 	struct hwt_extension extension = { arg, wish->owned ? oracle_release : NULL, 0 };
@@ -147,7 +147,7 @@ static inline int submit_elsewhere(struct hwt_lane *lane, void *arg, const struc
 	return hwt_lane_submit(lane, oracle_task, arg, deadline_ns, out);
 }
 
-/* Through the public header. */
+/* Schedules through the public header. */
 static inline int submit_here(void *arg, const struct wish *wish, hwt_timeout *out)
 {
 	int64_t deadline_ns = model_deadline(fake_now_ns, wish->delay_ns);
@@ -166,7 +166,7 @@ static inline int submit_here(void *arg, const struct wish *wish, hwt_timeout *o
 	return hwt_new_timeout(oracle.timer, oracle_task, arg, wish->delay_ns, out);
 }
 
-/* The lane in which a submission ends up; and what it has taken out of that lane's queue. */
+/* Returns the lane in which a submission ends up. */
 static inline struct hwt_lane *lane_of_submission(uint32_t lane)
 {
 	return oracle.row->lanes > 1 ? oracle_lane(lane) : lanes_home(&oracle.timer->lanes);
@@ -251,7 +251,7 @@ static inline void cancel(size_t i)
 	oracle.sums.dropped += oracle.model.all[i].fate == RUNS_LAST;
 }
 
-/* Any of all, or of the newest. */
+/* Draws any timeout, or one of the newest. */
 static inline size_t draw_timeout(void)
 {
 	size_t count = oracle.model.count, newest = draw(4) == 0 ? count : 32;
@@ -259,7 +259,7 @@ static inline size_t draw_timeout(void)
 	return newest < count ? count - 1 - draw(newest) : draw(count);
 }
 
-/* Mostly one that has not ended, if there are any. */
+/* Draws a timeout, mostly one that has not ended, if there are any. */
 static inline size_t draw_live(void)
 {
 	const struct model_list *live = &oracle.model.live;
@@ -297,7 +297,7 @@ static inline void op_look(void)
 	size_t i;
 
 	CHECK_INT(hwt_timeout_state(HWT_TIMEOUT_NONE), ==, HWT_NONE);
-	CHECK(!hwt_timer_next_unprocessed(oracle.timer, &out)); /* not before the stop, and not more than once after */
+	CHECK(!hwt_timer_next_unprocessed(oracle.timer, &out)); /* nothing before the stop, and each one once */
 	if (oracle.model.count == 0)
 		return;
 	i = draw_timeout();
@@ -312,7 +312,7 @@ static inline void op_look(void)
 
 static inline void op_stop_midway(void)
 {
-	if (draw(4) == 0) /* it ends the program: not too often */
+	if (draw(4) == 0) /* a stop ends the program, so it must not come too often */
 		oracle.stop_in = 1 + (unsigned)draw(8);
 }
 

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What of the timer is compared with the model after a step or a pass. */
+/* The comparisons of timer and model after a step or a pass. */
 #ifndef HWT_ORACLE_COMPARE_H
 #define HWT_ORACLE_COMPARE_H
 
 #include "oracle.h"
 
-/* Where all have gone, and what was done to them. */
+/* Compares the statistics. */
 static inline void compare_stats(void)
 {
 	const struct model *model = &oracle.model;
@@ -28,7 +28,7 @@ static inline void compare_stats(void)
 	CHECK_INT(stats.refused_memory, ==, oracle.refusals[ENOMEM]);
 }
 
-/* With memory and without a backlog there is nothing but what is pending in lanes and wheel after a pass: G5. */
+/* Without a lack of memory and without a backlog only pending timeouts are in lanes and wheel after a pass: G5. */
 static inline void compare_places(const struct hwt_check_counts *counts)
 {
 	size_t in_lanes = 0, in_wheel = 0, requeued = 0, extensions = 0;
@@ -51,7 +51,10 @@ static inline void compare_places(const struct hwt_check_counts *counts)
 	CHECK_INT(counts->cancelled, ==, 0);
 }
 
-/* Of those that were cancelled, and `all`: also with what may have held them up. */
+/*
+ * Checks that finalisers of timeouts that have run were called; with `all` also those of cancelled ones, which may be
+ * delayed.
+ */
 static inline void compare_releases(bool all)
 {
 	for (size_t n = 0; n < oracle.model.live.count; n++) {
@@ -62,7 +65,7 @@ static inline void compare_releases(bool all)
 	}
 }
 
-/* What was removed is forgotten, all of it.  That leaves the wheel as it has to be, and its answer exact. */
+/* Checks that settling makes the wheel forget all removed records, keeps its invariants and makes its answer exact. */
 static inline void check_settled(void)
 {
 	struct hwt_wheel *wheel = oracle.timer->wheel;
@@ -75,7 +78,7 @@ static inline void check_settled(void)
 		CHECK_INT(hwt_wheel_next_due(wheel), >=, before);
 	} while (hwt_wheel_next_due(wheel) != before);
 	hwt_check_count(oracle.timer, &counts);
-	/* The levels are brought down before anything is due. */
+	/* Levels are brought down before their timeouts are due. */
 	if (!hwt_wheel_is_hierarchical(wheel) && counts.place[PLACE_UNPLACED] == 0 && before < HWT_TICK_MAX)
 		CHECK_INT(before, ==, counts.first);
 	if (counts.place[PLACE_WHEEL] + counts.place[PLACE_UNPLACED] == 0)
@@ -92,11 +95,11 @@ static inline void check_all(bool after_pass)
 	if (after_pass && oracle.refused == 0 && !oracle.stopping && !oracle.disturbed &&
 	    oracle.row->max_transfers >= LOTS)
 		compare_places(&counts);
-	if (!oracle.stopping && oracle.step / oracle.row->check_every % 2 == 0) /* the rest with what is left behind */
+	if (!oracle.stopping && oracle.step / oracle.row->check_every % 2 == 0) /* every other time unsettled */
 		check_settled();
 }
 
-/* Seen from outside, after every step. */
+/* Compares what callers can see, after every step. */
 static inline void compare(void)
 {
 	const struct hwt_wheel *wheel = oracle.timer->wheel;

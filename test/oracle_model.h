@@ -31,8 +31,8 @@ __extension__ typedef __int128 int128;
 enum fate {
 	WAITS,
 	RUNS,
-	RUNS_AGAIN, /* it runs, and waits for the next time already */
-	RUNS_LAST,  /* the same, but that has been cancelled */
+	RUNS_AGAIN, /* it runs, and is already pending again */
+	RUNS_LAST,  /* it ran again, but the next run has been cancelled */
 	HAS_RUN,
 	IS_CANCELLED,
 	HANDED_OUT,
@@ -42,21 +42,21 @@ enum fate {
 struct model_timeout {
 	hwt_timeout handle;
 	int64_t deadline_ns;
-	int64_t tick;      /* TICK_UNKNOWN: in a lane */
+	int64_t tick;      /* TICK_UNKNOWN: the timeout is in a lane */
 	int64_t period_ns; /* 0: none */
-	uint64_t missed;   /* periods that are merged into its present run */
+	uint64_t missed;   /* periods merged into the present run */
 	uint32_t lane;
 	enum fate fate;
-	bool placed;   /* has had a tick: if it has none now, it became earlier */
-	bool loose;    /* was moved or ran before: its order is not promised */
-	bool last;     /* was cancelled while it ran: does not run again */
-	bool owned;    /* has a finaliser */
-	bool released; /* which has been called */
+	bool placed;   /* it has had a tick: if it has none now, it was moved earlier */
+	bool loose;    /* it was moved or ran before: its order is not promised */
+	bool last;     /* it was cancelled while it ran: it does not run again */
+	bool owned;    /* it has a finaliser */
+	bool released; /* the finaliser has been called */
 };
 
 #define TICK_UNKNOWN INT64_C(-1)
 
-/* Numbers of timeouts, in an order. */
+/* An ordered list of numbers of timeouts. */
 struct model_list {
 	size_t *at;
 	size_t count, room;
@@ -65,13 +65,13 @@ struct model_list {
 struct model {
 	struct model_timeout *all;
 	size_t count, room;
-	struct model_list live;  /* those that have not both ended and left their lane, in the order of acceptance */
-	struct model_list lanes; /* those in a lane, in the order in which they came */
-	size_t fates[FATES];     /* how many have which */
+	struct model_list live;  /* timeouts that have not both ended and left their lane, in the order of acceptance */
+	struct model_list lanes; /* timeouts in a lane, in the order in which they came */
+	size_t fates[FATES];     /* number of timeouts for each fate */
 	int64_t start_ns, tick_ns;
-	int64_t limit; /* of those that are pending, 0: none */
+	int64_t limit; /* of pending timeouts, 0: none */
 	int64_t wheel_tick;
-	int64_t target; /* of the pass under way */
+	int64_t target; /* the last tick of the present pass */
 	uint64_t runs, merged, moved;
 };
 
@@ -87,7 +87,7 @@ static inline void model_clear(struct model *model, int64_t start_ns, int64_t ti
 	model->runs = model->merged = model->moved = 0;
 }
 
-/* Room for one more of `size` bytes. */
+/* Makes room for one more element of `size` bytes. */
 static inline void *model_grown(void *memory, size_t count, size_t *room, size_t size)
 {
 	if (count < *room)
@@ -111,7 +111,7 @@ static inline int64_t model_tick_of(const struct model *model, int64_t deadline_
 	return distance <= 0 ? 0 : (int64_t)((distance + model->tick_ns - 1) / model->tick_ns);
 }
 
-/* The last tick that has come. */
+/* Returns the last tick that has come. */
 static inline int64_t model_tick_at(const struct model *model, int64_t now_ns)
 {
 	int128 distance = (int128)now_ns - (now_ns == INT64_MAX) - model->start_ns; /* INT64_MAX never comes */
@@ -124,19 +124,19 @@ static inline int64_t model_saturated(int128 time)
 	return time > INT64_MAX ? INT64_MAX : time < INT64_MIN ? INT64_MIN : (int64_t)time;
 }
 
-/* INT64_MAX for one that the clock cannot say. */
+/* Returns the time of a tick; INT64_MAX if an int64_t cannot hold it. */
 static inline int64_t model_time_of(const struct model *model, int64_t tick)
 {
 	return model_saturated((int128)model->start_ns + (int128)tick * model->tick_ns);
 }
 
-/* now + delay as the manual has it. */
+/* Returns now + delay as the manual defines it. */
 static inline int64_t model_deadline(int64_t now_ns, int64_t delay_ns)
 {
 	return model_saturated((int128)now_ns + delay_ns);
 }
 
-/* How many are pending. */
+/* Returns the number of pending timeouts. */
 static inline size_t model_waits(const struct model *model)
 {
 	return model->fates[WAITS] + model->fates[RUNS_AGAIN];
@@ -152,7 +152,7 @@ static inline bool model_has_ended(const struct model_timeout *it)
 	return it->fate >= HAS_RUN;
 }
 
-/* In the wheel. */
+/* Returns true if the timeout has a place in the wheel. */
 static inline bool model_has_place(const struct model_timeout *it)
 {
 	return it->fate == WAITS && it->tick != TICK_UNKNOWN;
@@ -176,7 +176,7 @@ static inline void model_end(struct model *model, size_t i, enum fate fate)
 	model->fates[fate]++;
 }
 
-/* What hwt_cancel has to answer; its consequence. */
+/* Cancels in the model.  Returns the answer that hwt_cancel must give. */
 static inline int model_cancel(struct model *model, size_t i)
 {
 	enum fate fate = model->all[i].fate;
@@ -188,13 +188,13 @@ static inline int model_cancel(struct model *model, size_t i)
 	return 0;
 }
 
-/* Has the worker to be told of this deadline?  Only for that a move needs memory. */
+/* Returns true if the worker has to be told of the new deadline: only then a move needs memory. */
 static inline bool model_is_urgent(const struct model *model, size_t i, int64_t deadline_ns)
 {
 	return model_has_place(&model->all[i]) && deadline_ns < model->all[i].deadline_ns;
 }
 
-/* What hwt_reschedule has to answer outside of the task; its consequence. */
+/* Moves in the model.  Returns the answer that hwt_reschedule must give outside of the task. */
 static inline int model_move(struct model *model, size_t i, int64_t deadline_ns)
 {
 	struct model_timeout *it = &model->all[i];
@@ -214,7 +214,7 @@ static inline int model_move(struct model *model, size_t i, int64_t deadline_ns)
 	return 0;
 }
 
-/* The same in the task. */
+/* Rearms in the model.  Returns the answer that hwt_reschedule must give in the task. */
 static inline int model_again(struct model *model, size_t i, int64_t deadline_ns)
 {
 	struct model_timeout *it = &model->all[i];
@@ -229,7 +229,10 @@ static inline int model_again(struct model *model, size_t i, int64_t deadline_ns
 	return 0;
 }
 
-/* A periodic one waits for its next deadline from now on: the first on its grid whose tick has not come. */
+/*
+ * Begins a run in the model.  A periodic timeout then waits for its next deadline: the first on its grid whose tick has
+ * not come.
+ */
 static inline void model_begin_run(struct model *model, size_t i, int64_t now_ns)
 {
 	struct model_timeout *it = &model->all[i];
@@ -261,7 +264,7 @@ static inline void model_end_run(struct model *model, size_t i)
 	model_end(model, i, WAITS);
 }
 
-/* They have ended, left their lane, and their finaliser has been called: there is nothing to look for any more. */
+/* Removes from the lists the timeouts that have ended, left their lane, and whose finaliser has been called. */
 static inline void model_forget_ended(struct model *model)
 {
 	size_t kept = 0;
@@ -275,7 +278,7 @@ static inline void model_forget_ended(struct model *model)
 	model->live.count = kept;
 }
 
-/* Returns how many are left behind in the lanes. */
+/* Begins a pass in the model.  Returns the number of timeouts that stay in the lanes. */
 static inline size_t model_begin_pass(struct model *model, int64_t now_ns, size_t max_transfers)
 {
 	size_t moved = max_transfers < model->lanes.count ? max_transfers : model->lanes.count;
@@ -302,7 +305,7 @@ static inline void model_end_pass(struct model *model)
 		model->wheel_tick = model->target + 1;
 }
 
-/* The first tick of those that wait in the wheel, HWT_TICK_NEVER when none does. */
+/* Returns the first tick of the timeouts that wait in the wheel, or HWT_TICK_NEVER. */
 static inline int64_t model_first_tick(const struct model *model)
 {
 	int64_t first = HWT_TICK_NEVER;
@@ -316,7 +319,9 @@ static inline int64_t model_first_tick(const struct model *model)
 	return first;
 }
 
-/* In the pass under way it is the turn of i: it is due, and nobody who must come before it waits. */
+/*
+ * Returns true if timeout i may run next in the present pass: it is due, and no timeout that must come before it waits.
+ */
 static inline bool model_is_next(const struct model *model, size_t i)
 {
 	const struct model_timeout *it = &model->all[i];
@@ -337,7 +342,7 @@ static inline bool model_is_next(const struct model *model, size_t i)
 	return true;
 }
 
-/* What hwt_timeout_state has to say: retired if a later one got the same record. */
+/* Returns the state that hwt_timeout_state must report: retired if a later timeout got the same record. */
 static inline hwt_state model_state(const struct model *model, size_t i)
 {
 	static const hwt_state states[FATES] = { HWT_PENDING, HWT_RUNNING,   HWT_RUNNING,  HWT_RUNNING,

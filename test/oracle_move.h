@@ -1,14 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/*
- * The oracle's operations on timeouts that are more than one run at one time: moved ones, those that run again,
- * periodic ones, and those with a finaliser.
- */
+/* The oracle's operations on timeouts that are moved, run again, have a period or have a finaliser. */
 #ifndef HWT_ORACLE_MOVE_H
 #define HWT_ORACLE_MOVE_H
 
 #include "oracle.h"
 
-/* Another time for one that has this deadline. */
+/* Draws another time for a timeout with this deadline. */
 static inline int64_t draw_move(int64_t deadline_ns)
 {
 	static const int64_t special[] = { INT64_MAX, INT64_MIN, INT64_MAX - 1, 0 };
@@ -16,7 +13,7 @@ static inline int64_t draw_move(int64_t deadline_ns)
 	int64_t some_ns = (int64_t)draw(3 * (uint64_t)row->tick_ns + 2);
 
 	switch (draw(8)) {
-	case 0: /* not at all */
+	case 0: /* unchanged */
 		return deadline_ns;
 	case 1: /* a little earlier */
 		return model_deadline(deadline_ns, -some_ns);
@@ -24,7 +21,7 @@ static inline int64_t draw_move(int64_t deadline_ns)
 		return model_deadline(deadline_ns, some_ns);
 	case 3: /* later by rounds */
 		return model_saturated((int128)deadline_ns + (int128)draw(5) * row->wheel * row->tick_ns + some_ns);
-	case 4: /* it has passed, or is about to */
+	case 4: /* a time that has passed, or is about to */
 		return model_deadline(fake_now_ns, row->tick_ns - some_ns);
 	case 5:
 		if (draw(8) == 0)
@@ -35,7 +32,7 @@ static inline int64_t draw_move(int64_t deadline_ns)
 	}
 }
 
-/* One of the two calls, or on the lane of another thread.  `own`: in its task. */
+/* Reschedules by one of the two calls, or on the lane of another thread.  `own`: in the timeout's task. */
 static inline int reschedule(hwt_timeout handle, bool own, int64_t *deadline_ns)
 {
 	int64_t delay_ns = model_saturated((int128)*deadline_ns - fake_now_ns);
@@ -52,7 +49,7 @@ static inline int reschedule(hwt_timeout handle, bool own, int64_t *deadline_ns)
 	return hwt_reschedule(handle, delay_ns);
 }
 
-/* From outside of its task. */
+/* Moves a timeout from outside of its task. */
 static inline void move_to(size_t i, int64_t deadline_ns)
 {
 	struct model *model = &oracle.model;
@@ -60,7 +57,7 @@ static inline void move_to(size_t i, int64_t deadline_ns)
 	bool urgent;
 	int rc;
 
-	if (i == oracle.running) /* as another thread would */
+	if (i == oracle.running) /* as another thread would call it */
 		rc = hwt_lane_reschedule(oracle_lane(0), model->all[i].handle.entry, model->all[i].handle.generation,
 					 deadline_ns);
 	else
@@ -106,12 +103,12 @@ static inline void op_moves(void)
 			move(i);
 		else if (way == 1)
 			move_to(i, model_deadline(fake_now_ns, delay_ns));
-		else /* the worker is told of each */
+		else /* the worker is told of each move */
 			move_to(i, model_deadline(oracle.model.all[i].deadline_ns, -1));
 	}
 }
 
-/* In the task of i: it runs again, if it can. */
+/* Makes timeout i, whose task is running, run again if it can. */
 static inline void again(size_t i)
 {
 	struct model *model = &oracle.model;
@@ -133,7 +130,7 @@ static inline void op_again(void)
 	oracle.agains += 1 + (unsigned)draw(4);
 }
 
-/* They do not end by themselves: not too many. */
+/* Periodic timeouts do not end by themselves, so their number is bounded. */
 static inline bool there_is_room_for_a_periodic_one(void)
 {
 	const struct model *model = &oracle.model;
@@ -158,7 +155,7 @@ static inline int64_t draw_period(void)
 	case 0:
 		period *= (int64_t)(1 + draw(8));
 		break;
-	case 1: /* not by whole ticks */
+	case 1: /* not a multiple of the tick */
 		period *= (int64_t)(1 + draw(4));
 		period += (int64_t)draw((uint64_t)row->tick_ns);
 		break;
@@ -196,7 +193,7 @@ static inline void op_release(void)
 		schedule_wish(&wish);
 }
 
-/* While the timer is being stopped: those that are pending are being handed out, and the first that comes gets them. */
+/* Makes calls with a timeout during a stop, which hands pending timeouts out: either the call or the stop ends it. */
 static inline void try_in_stop(size_t i)
 {
 	struct model *model = &oracle.model;
@@ -214,7 +211,10 @@ static inline void try_in_stop(size_t i)
 		model_end(model, i, IS_CANCELLED);
 }
 
-/* What a finaliser does.  After a task it is as in one; after a cancel the pass is at what tasks do not meet. */
+/*
+ * The calls of a finaliser.  After a task it may make those of a task; after a cancel the pass is in a place that tasks
+ * never see.
+ */
 static inline void finalise(size_t i)
 {
 	if (oracle.phase != AT_WORK) {
@@ -244,7 +244,7 @@ static void oracle_release(void *arg)
 	CHECK(it->owned && !it->released);
 	CHECK(it->fate == HAS_RUN || it->fate == IS_CANCELLED || it->fate == HANDED_OUT);
 	CHECK((it->fate == HANDED_OUT) == (oracle.phase == IN_DESTROY));
-	CHECK(it->fate != HAS_RUN || oracle.ran == i); /* at once */
+	CHECK(it->fate != HAS_RUN || oracle.ran == i); /* without delay */
 	CHECK_INT(hwt_timeout_state(handle), ==, it->fate == HAS_RUN ? HWT_EXPIRED : HWT_CANCELLED);
 	CHECK_INT(hwt_timeout_missed(handle), ==, 0);
 	CHECK_INT(hwt_timer_stop(oracle.timer, NULL), ==, EDEADLK);

@@ -6,7 +6,7 @@
 #include "oracle_compare.h"
 #include "oracle_move.h"
 
-/* A timeout that waits to be run in this pass, after the task that is running; i if there is none. */
+/* Returns a timeout that is still to run in this pass, after the running task; i if there is none. */
 static inline size_t next_in_line(size_t i)
 {
 	const struct model *model = &oracle.model;
@@ -52,7 +52,7 @@ static inline void deed(size_t self)
 	}
 }
 
-/* Its stop, as another thread's hwt_timer_stop begins. */
+/* Requests a stop, as hwt_timer_stop of another thread begins. */
 static inline void stop_midway(void)
 {
 	hwt_worker_request_stop(&oracle.timer->worker);
@@ -101,7 +101,7 @@ static void oracle_task(hwt_timeout timeout, void *arg)
 	oracle.ran = i;
 }
 
-/* As the worker is: in the timer. */
+/* Makes a pass as the worker does, inside the timer. */
 static inline bool worker_pass(void)
 {
 	struct hwt_worker *worker = &oracle.timer->worker;
@@ -116,7 +116,7 @@ static inline bool worker_pass(void)
 	return more;
 }
 
-/* How many new ones the next pass takes in at most: up to half of it is for the cancels that wait. */
+/* Returns the most new timeouts that the next pass takes in: up to half of the pass is for waiting cancels. */
 static inline size_t transfers(void)
 {
 	const struct hwt_worker *worker = &oracle.timer->worker;
@@ -141,7 +141,7 @@ static inline void pass(int128 now_ns)
 	if (oracle.stopping)
 		return;
 	CHECK(more || left == 0);
-	CHECK_INT(model_first_tick(&oracle.model), >, oracle.model.target); /* nobody is late */
+	CHECK_INT(model_first_tick(&oracle.model), >, oracle.model.target); /* no timeout is late */
 	model_end_pass(&oracle.model);
 	if (oracle.step % oracle.row->check_every == 0)
 		check_all(true);
@@ -166,7 +166,7 @@ static inline void op_ticks(void)
 	pass((int128)fake_now_ns + ticks * oracle.row->tick_ns - (int64_t)draw(2));
 }
 
-/* Rounds are cut at 2^31 and looked up again then: a jump over many more would take long. */
+/* Rounds are cut at 2^31 and computed again then: a jump over many more rounds would take long. */
 static inline unsigned longest_jump_bits(void)
 {
 	unsigned bits = 35 + (unsigned)__builtin_ctz(oracle.timer->config.ticks_per_wheel);
@@ -223,7 +223,7 @@ static inline void step(void)
 		check_all(false);
 }
 
-/* Each that waits is handed out once, and nobody else. */
+/* Checks that the stop hands out each pending timeout once, and no other. */
 static inline void collect_unprocessed(void)
 {
 	hwt_unprocessed out;
@@ -245,7 +245,7 @@ static inline void collect_unprocessed(void)
 	CHECK(last < oracle.model.count || oracle.model.count == 0);
 }
 
-/* Those that were handed out keep their args until the end. */
+/* Checks the calls of finalisers.  Timeouts that were handed out keep their args until the end. */
 static inline void check_released(bool at_the_end)
 {
 	for (size_t i = 0; i < oracle.model.count; i++) {
@@ -302,15 +302,15 @@ static inline void begin(void)
 	oracle.timer = driven_create(&config, row->start_ns);
 	for (uint32_t place = 0; place <= oracle.timer->lanes.last_seat; place++)
 		(void)lane_at(&oracle.timer->lanes, place);
-	/* Also ticks that hwt_timer_create does not serve: the wheel does. */
+	/* The wheel serves ticks, too, that hwt_timer_create refuses. */
 	oracle.timer->config.tick_duration_ns = row->tick_ns;
 	oracle.timer->grid = oracle.timer->wheel->grid = grid_make(row->start_ns, row->tick_ns);
 	model_clear(&oracle.model, row->start_ns, row->tick_ns, row->limit);
 	atomic_store(&hwt_test_mem_refuses, oracle_refuses);
-	atomic_store(&hwt_test_full, row->most > 1000 ? HWT_FULL : 128); /* small programs gather little */
+	atomic_store(&hwt_test_full, row->most > 1000 ? HWT_FULL : 128); /* small programs need a small one */
 }
 
-/* One program.  false: something was wrong, and has been reported. */
+/* Runs one program.  Returns false if a check failed, which has been reported. */
 static inline bool oracle_run(const struct oracle_row *row, struct source source)
 {
 	oracle.row = row;
@@ -318,7 +318,7 @@ static inline bool oracle_run(const struct oracle_row *row, struct source source
 	begin();
 	while (!oracle.over && !oracle.stopping && oracle.step < row->steps && atomic_load(&test_failures) == 0)
 		step();
-	if (oracle.stopping) { /* others are in their calls meanwhile */
+	if (oracle.stopping) { /* other threads are in their calls meanwhile */
 		for (uint64_t n = draw(8); n > 0; n--) {
 			op_new();
 			op_cancel();
@@ -338,7 +338,10 @@ static inline bool oracle_run(const struct oracle_row *row, struct source source
 	return atomic_load(&test_failures) == 0;
 }
 
-/* The same, decoded from bytes: the first chooses the configuration, but the one that takes long to check. */
+/*
+ * Runs a program decoded from bytes.  The first byte chooses the configuration, but never the one that takes long to
+ * check.
+ */
 static inline bool oracle_run_bytes(const uint8_t *bytes, size_t size)
 {
 	static_assert(ROW_million_buckets == ORACLE_ROWS - 1, "the last row is the one to leave out");

@@ -9,23 +9,23 @@
 #define OPERATIONS(X)                                                                                                  \
 	X(new)         /* schedule one */                                                                              \
 	X(burst)       /* schedule many */                                                                             \
-	X(cancel)      /* fresh, stale and ended ones */                                                               \
+	X(cancel)      /* a fresh, stale or ended one */                                                               \
 	X(cull)        /* cancel every k-th, or all but every k-th */                                                  \
-	X(pass)        /* once more at the same time */                                                                \
-	X(linger)      /* time goes on, less than a tick; no pass */                                                   \
+	X(pass)        /* a pass at the same time */                                                                \
+	X(linger)      /* less than a tick goes by; no pass */                                                   \
 	X(ticks)       /* some ticks, and a pass */                                                                    \
-	X(due)         /* to the next tick at which anything is due, or just before */                                 \
+	X(due)         /* to the next tick with a due timeout, or just before */                                 \
 	X(rounds)      /* whole rounds of the wheel, give or take a tick */                                            \
 	X(jump)        /* far ahead */                                                                                 \
 	X(back)        /* the clock goes back a little */                                                              \
-	X(memory)      /* becomes scarce, or is back */                                                                \
-	X(look)        /* asks what is known of one */                                                                 \
+	X(memory)      /* is scarce, or is back */                                                                \
+	X(look)        /* ask for the state of one */                                                                 \
 	X(stop_midway) /* one of the next tasks stops the timer */                                                     \
-	X(move)        /* another time for one, fresh or stale or ended */                                             \
-	X(moves)       /* the same for every k-th */                                                                   \
+	X(move)        /* move one, fresh, stale or ended */                                             \
+	X(moves)       /* move every k-th */                                                                   \
 	X(again)       /* some of the next tasks run again */                                                          \
-	X(periodic)    /* schedule one that has a period */                                                            \
-	X(release)     /* schedule one that has a finaliser, and perhaps a period */
+	X(periodic)    /* schedule a periodic one */                                                            \
+	X(release)     /* schedule one with a finaliser, and perhaps with a period */
 
 enum operation {
 #define X(name) OP_##name,
@@ -38,17 +38,17 @@ struct oracle_row {
 	const char *name;
 	int64_t tick_ns;
 	uint32_t wheel;
-	int64_t farthest_ns; /* the longest delay, but for some that cannot be reached at all */
+	int64_t farthest_ns; /* the longest delay, but for some that never come */
 	int64_t start_ns;
 	int64_t limit; /* max_pending_timeouts */
 	uint32_t max_transfers;
-	unsigned refuse;                 /* so many of 256 allocations fail while memory is scarce */
-	uint32_t lanes;                  /* 1: the calls of the public header; more: on lanes of other threads, too */
-	unsigned most;                   /* pending: a bound of the program, not of the timer */
-	unsigned deeds;                  /* so many of 256 tasks do something */
-	unsigned steps;                  /* of one program */
-	unsigned check_every;            /* hwt_check after so many steps */
-	uint8_t weight[OPERATION_COUNT]; /* their sum is at most 256: one byte chooses */
+	unsigned refuse;                 /* of 256 allocations this many fail while memory is scarce */
+	uint32_t lanes;                  /* 1: only calls of the public header; more: lanes of other threads, too */
+	unsigned most;                   /* the most pending timeouts: a bound of the program, not of the timer */
+	unsigned deeds;                  /* of 256 tasks this many make calls */
+	unsigned steps;                  /* steps of a program */
+	unsigned check_every;            /* steps between two calls of hwt_check */
+	uint8_t weight[OPERATION_COUNT]; /* their sum is at most 256, as one byte chooses the operation */
 };
 
 /* clang-format off */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Stories in one line a step: each call, what it is to answer, and what is then to be seen, on virtual time and on
- * both wheels.  After each step outside tasks the checker looks at all there is.
+ * Tests as scripts: calls, the answers they must give, and what must be seen afterwards; on virtual time and on both
+ * wheels.  After each step outside of tasks the checker checks the whole timer.
  *
  * A script is statements with ';' behind each.  A letter is a timeout; those of capital letters have a finaliser.  A
  * time is in milliseconds, with "+n" or "-n" for nanoseconds more or less, or "never", "ever" (INT64_MAX, INT64_MIN).
@@ -114,7 +114,7 @@ static inline hwt_task *script_its_task(void)
 	return (script.config.flags & HWT_COLLECT) != 0 ? NULL : script_task;
 }
 
-/* Its handle is the loop's: what is not periodic has ended. */
+/* Checks the handle of a timeout in a batch, and returns its letter. */
 static inline char script_fired(const hwt_fired *fired)
 {
 	struct script_timeout *it = fired->arg;
@@ -130,7 +130,7 @@ static inline char script_fired(const hwt_fired *fired)
 	return (char)(i < 26 ? 'a' + i : 'A' + i - 26);
 }
 
-/* What is behind the room is not touched. */
+/* Advances a timer that collects, and checks that nothing is written behind `room`. */
 static inline int script_collect(int64_t to_ns, int64_t *next_ns)
 {
 	hwt_fired fired[SCRIPT_ROOM + 1];
@@ -146,7 +146,7 @@ static inline int script_collect(int64_t to_ns, int64_t *next_ns)
 	return rc;
 }
 
-/* What is refused leaves the handle alone. */
+/* Schedules, and checks that a refused call leaves the handle alone. */
 static inline int script_schedule(struct script_part *part, const char *verb)
 {
 	struct script_timeout *it = script_which(part);
@@ -239,7 +239,7 @@ static inline void script_stop(struct script_part *part)
  * Statements
  */
 
-/* Its errno is its own. */
+/* on_earlier.  It changes errno, which the library must hide from the caller. */
 static inline void script_ring(void *ctx)
 {
 	(void)ctx;
@@ -267,7 +267,7 @@ static inline void script_create(void)
 						   : hwt_timer_advance(script.timer, 0, NULL)) == 0);
 }
 
-/* At first, and whenever it is set. */
+/* Sets the clock, at first and whenever the script sets it. */
 static inline void script_set_day(int64_t now_ns)
 {
 	script.now_ns = now_ns;
@@ -305,7 +305,7 @@ static inline bool script_set(struct script_part *part, const char *verb)
 	return true;
 }
 
-/* Errors leave errno alone, and so does what succeeds. */
+/* Makes a call, and checks that it leaves errno alone, whether it fails or not. */
 static inline bool script_call(struct script_part *part, const char *verb)
 {
 	struct script_timeout *it;
@@ -425,7 +425,7 @@ static inline bool script_arrange(struct script_part *part, const char *verb)
 	return true;
 }
 
-/* Up to its ';', which does not count inside of braces. */
+/* Takes a statement up to its ';', which does not count inside of braces. */
 static inline struct script_part script_statement(struct script_part *part)
 {
 	struct script_part statement = *part;
@@ -466,7 +466,7 @@ static void script_play(struct script_part part)
 	}
 }
 
-/* On both wheels.  What is then still parked is run, and each finaliser that is not yet done. */
+/* Plays a script on both wheels.  Afterwards parked jobs are run, and finalisers that have not been called. */
 static inline void play(const char *text)
 {
 	for (uint32_t wheel = HWT_WHEEL_HASHED; wheel <= HWT_WHEEL_HIERARCHICAL; wheel++) {

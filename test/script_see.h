@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What a script looks at; script.h. */
+/* The statements of a script that check a state; script.h. */
 #ifndef HWT_TEST_SCRIPT_SEE_H
 #define HWT_TEST_SCRIPT_SEE_H
 

@@ -24,7 +24,7 @@ struct script_timeout {
 	uint64_t missed;
 	int64_t at_ns;
 	struct script_part in, out;
-	bool are_many; /* some were scheduled while others were pending */
+	bool are_many; /* a timeout was scheduled while another of this letter was pending */
 };
 
 static struct script {
@@ -39,10 +39,10 @@ static struct script {
 	} parked[SCRIPT_PARKED];
 	unsigned first, end, refuse, depth;
 	size_t room;                 /* of a batch */
-	char fired[SCRIPT_ROOM + 1]; /* the letters of the last one */
+	char fired[SCRIPT_ROOM + 1]; /* the letters of the last batch */
 	int64_t now_ns;
 	char point[SCRIPT_WORD];
-	struct script_part there; /* what is played at that point */
+	struct script_part there; /* the statements to be played at that point */
 	struct script_part now;   /* the statement, for messages */
 } script;
 
@@ -85,7 +85,7 @@ static inline const char *script_word(struct script_part *part, char *word)
 	return word;
 }
 
-/* The braces behind it, without them. */
+/* Takes the text in braces, without the braces. */
 static inline struct script_part script_braces(struct script_part *part)
 {
 	struct script_part inside;
@@ -141,7 +141,7 @@ static inline int64_t script_when(struct script_part *part)
 	return script_time(script_word(part, word));
 }
 
-/* What stands behind "=". */
+/* Takes the word behind "=", if there is one. */
 static inline bool script_answer(struct script_part *part, char *word)
 {
 	if (script_word(part, word)[0] == 0)
@@ -167,7 +167,7 @@ static inline int script_error(const char *word)
 	return 0;
 }
 
-/* Of a call: 0, or what stands behind "=". */
+/* Checks the answer of a call: 0, or the error behind "=". */
 static inline void script_rc(struct script_part *part, int rc)
 {
 	char word[SCRIPT_WORD];

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What several test programs share: waiting with a bound, threads, numbers that look random, memory in use.
+ * Shared by several test programs: bounded waits, threads, pseudo-random numbers, memory in use.
  *
  *   HWT_SEED   the seed of the random tests, as they print it; default: the same each time, seeds.h
  *   HWT_SCALE  per cent of the amount of work; default: 100, under a sanitizer 25
@@ -32,14 +32,14 @@
 #define SANITIZED 0
 #endif
 
-#define PATIENCE_NS HWT_S(300) /* only what hangs is waited for so long */
-#define ENOUGH_NS HWT_S(40)    /* on a busy machine a random test begins no further round after this */
+#define PATIENCE_NS HWT_S(300) /* only a hang lasts that long */
+#define ENOUGH_NS HWT_S(40)    /* after this time a random test on a busy machine begins no further round */
 #define HANG_S 1800
 
 /* A value of errno that no call of the library sets by chance. */
 #define ERRNO_MARK 4711
 
-/* The call returns what is wanted and leaves errno alone. */
+/* Checks that a call returns `want` and leaves errno alone. */
 #define CHECK_RC(call, want)                                                                                           \
 	do {                                                                                                           \
 		errno = ERRNO_MARK;                                                                                    \
@@ -72,7 +72,7 @@ static inline void sleep_ms(int64_t ms)
 	sleep_ns(HWT_MS(ms));
 }
 
-/* By the system's clock: that of hwt_now may be the test's own, which stands still in a wait. */
+/* Reads the system's clock: hwt_now may read a clock of the test's own, which stands still during a wait. */
 static inline int64_t system_now(void)
 {
 	struct timespec now;
@@ -81,7 +81,7 @@ static inline int64_t system_now(void)
 	return HWT_S(now.tv_sec) + now.tv_nsec;
 }
 
-/* A wait: where, for what, since when, and when something last moved. */
+/* A wait: where, for what, since when, and the time of the last progress. */
 struct patience {
 	const char *file, *what;
 	int line;
@@ -94,7 +94,7 @@ struct patience {
 	}
 #define PATIENT(what) ((struct patience)PATIENCE(what))
 
-/* Waits for a moment; false once nothing has moved for so long that it must hang. */
+/* Waits for a moment.  Returns false once there has been no progress for PATIENCE_NS: the test hangs. */
 static inline bool patience_lasts(struct patience *patience, int64_t pause_ns)
 {
 	int64_t now_ns = system_now();
@@ -107,13 +107,13 @@ static inline bool patience_lasts(struct patience *patience, int64_t pause_ns)
 	return true;
 }
 
-/* What is slow does not hang. */
+/* Notes progress: a slow test does not hang. */
 static inline void patience_moved(struct patience *patience)
 {
 	patience->moved_ns = system_now();
 }
 
-/* True as soon as the counter has reached target; false when it stands still for longer than patience lasts. */
+/* Waits until the counter has reached target, and returns true; or false if the counter stands still for too long. */
 #define wait_count(counter, target) wait_count_in(PATIENT(#counter " >= " #target), counter, target)
 static inline bool wait_count_in(struct patience patience, atomic_uint *counter, unsigned target)
 {
@@ -126,7 +126,9 @@ static inline bool wait_count_in(struct patience patience, atomic_uint *counter,
 	return true;
 }
 
-/* Until it has ended, however: when others are at work its memory may serve them the moment after. */
+/*
+ * Waits until a timeout has ended, in any way.  If other threads schedule, its memory may serve them right afterwards.
+ */
 #define wait_ended(timeout) wait_ended_in(PATIENT(#timeout " ends"), timeout)
 static inline bool wait_ended_in(struct patience patience, hwt_timeout timeout)
 {
@@ -184,13 +186,13 @@ static inline hwt_timer *flagged_timer(uint32_t flags)
 	return timer;
 }
 
-/* In the caller's loop. */
+/* Makes a timer that the test drives. */
 static inline hwt_timer *driven_timer(void)
 {
 	return flagged_timer(HWT_CALLER_DRIVEN);
 }
 
-/* On a virtual clock, which has been told 0. */
+/* Makes a timer on a virtual clock, which has been told 0. */
 static inline hwt_timer *virtual_timer(void)
 {
 	hwt_timer *timer = flagged_timer(HWT_CALLER_DRIVEN | HWT_VIRTUAL_CLOCK);
@@ -199,7 +201,7 @@ static inline hwt_timer *virtual_timer(void)
 	return timer;
 }
 
-/* Statistics; where timeouts have gone adds up in each snapshot. */
+/* Returns statistics, and checks that the numbers of timeouts add up. */
 static inline hwt_stats stats_of(const hwt_timer *timer)
 {
 	hwt_stats stats = { .size = sizeof(stats) };
@@ -218,7 +220,7 @@ static inline void count_task(hwt_timeout timeout, void *arg)
 	atomic_fetch_add((atomic_uint *)arg, 1);
 }
 
-/* A task that is not early. */
+/* A task that checks that it is not early. */
 struct run {
 	int64_t not_before_ns;
 	atomic_uint ran;
@@ -234,8 +236,8 @@ static inline void run_task(hwt_timeout timeout, void *arg)
 }
 
 /*
- * Returns when the worker has gone through some ticks, each at a length of at most tick_ns: what it owes us "two ticks
- * after" has then been done, however busy the machine is.
+ * Returns when the worker has passed some ticks of at most tick_ns: what is promised "two ticks after" has then been
+ * done, however busy the machine is.
  */
 static inline void wait_ticks(hwt_timer *timer, unsigned ticks, int64_t tick_ns)
 {
@@ -296,7 +298,7 @@ static inline uint64_t prng_below(struct prng *prng, uint64_t limit)
 	return prng_next(prng) % limit;
 }
 
-/* A number in [low, high]. */
+/* Returns a number in [low, high]. */
 static inline int64_t prng_between(struct prng *prng, int64_t low, int64_t high)
 {
 	return low + (int64_t)prng_below(prng, (uint64_t)(high - low) + 1);
@@ -338,8 +340,8 @@ static inline unsigned scaled(unsigned amount)
  */
 
 /*
- * Resident bytes of this process.  From smaps_rollup, which walks the page tables: the counters in statm are kept per
- * thread or per CPU and lag behind by up to some hundred KiB.
+ * Returns the resident bytes of this process, from smaps_rollup, which walks the page tables: the counters in statm are
+ * kept per thread or CPU and lag behind by up to some hundred KiB.
  */
 static inline int64_t rss_bytes(void)
 {

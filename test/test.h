@@ -46,9 +46,9 @@ struct test {
 };
 
 static struct test *test_first;
-static __attribute__((unused)) struct test **test_end = &test_first; /* unused where all tests are left out */
+static __attribute__((unused)) struct test **test_end = &test_first; /* unused in a file whose tests are all left out */
 static atomic_uint test_failures;                                    /* of the running test */
-static const char *test_skipped;                                     /* why, if the running test says so */
+static const char *test_skipped;                                     /* the reason, if the running test is skipped */
 
 /* Compilers keep the order of constructors within a file. */
 #define TEST(name)                                                                                                     \
@@ -62,14 +62,14 @@ static const char *test_skipped;                                     /* why, if 
 	}                                                                                                              \
 	static void name(void)
 
-/* The rest of this test cannot be had here; the report says why. */
+/* Skips the rest of this test; the report says why. */
 #define SKIP(why)                                                                                                      \
 	do {                                                                                                           \
 		test_skipped = (why);                                                                                  \
 		return;                                                                                                \
 	} while (0)
 
-/* For what a build with no more than POSIX lacks. */
+/* Skips a test of a feature that a POSIX-only build lacks. */
 #ifdef HWT_PORTABLE
 #define NEEDS_LINUX() SKIP("a portable build")
 #else
@@ -78,7 +78,7 @@ static const char *test_skipped;                                     /* why, if 
 
 #define CHECK(condition) ((condition) ? (void)0 : test_fail(__FILE__, __LINE__, #condition, 0, 0, false))
 
-/* Both sides as int64_t, so that a failure shows their values. */
+/* Compares both sides as int64_t, so that a failure shows their values. */
 #define CHECK_INT(left, op, right)                                                                                     \
 	do {                                                                                                           \
 		int64_t left_ = (int64_t)(left), right_ = (int64_t)(right);                                            \
@@ -86,14 +86,14 @@ static const char *test_skipped;                                     /* why, if 
 			test_fail(__FILE__, __LINE__, #left " " #op " " #right, left_, right_, true);                  \
 	} while (0)
 
-/* For what the rest of a test cannot do without: ends the program. */
+/* Checks a condition that the rest of the test needs; ends the program if it fails. */
 #define REQUIRE(condition) ((condition) ? (void)0 : (test_fail(__FILE__, __LINE__, #condition, 0, 0, false), exit(1)))
 
 static inline void test_fail(const char *file, int line, const char *what, int64_t left, int64_t right, bool values)
 {
 	unsigned before = atomic_fetch_add(&test_failures, 1);
 
-	if (before >= 20) /* enough to see what is wrong */
+	if (before >= 20) /* enough messages to see the fault */
 		return;
 	if (values)
 		fprintf(stderr, "%s:%d: %s: %" PRId64 " against %" PRId64 "\n", file, line, what, left, right);
@@ -111,10 +111,10 @@ static struct {
 	int64_t ns;
 } test_longest = { NULL, ATOMIC_FLAG_INIT, NULL, NULL, 0, 0 };
 
-/* It has waited for `ns` so far. */
+/* Notes that a wait has lasted `ns` so far. */
 static inline void test_waited(const char *file, int line, const char *what, int64_t ns)
 {
-	/* One that meets another wait here is told the next time. */
+	/* If another wait is being noted at this moment, the next call notes this one. */
 	if (ns < 1000000000 || atomic_flag_test_and_set(&test_longest.is_busy))
 		return;
 	if (ns >= TEST_LONG_WAIT_NS && test_longest.ns < TEST_LONG_WAIT_NS)
@@ -167,7 +167,7 @@ static inline int test_run_all(int argc, char **argv)
 	printf("1..%u\n", count);
 	if (count == 0 && argc > 1)
 		fprintf(stderr, "%s: no test has such a name\n", argv[0]);
-	return failed == 0 && (count > 0 || argc < 2) ? 0 : 1; /* a build may lack what all are about */
+	return failed == 0 && (count > 0 || argc < 2) ? 0 : 1; /* a build may lack the feature of all tests */
 }
 
 #define TEST_MAIN()                                                                                                    \

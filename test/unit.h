@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/*
- * For the unit tests: memory that runs out on purpose, and a timer without a thread on a clock of the test's own.
- */
+/* For the unit tests: memory that runs out on purpose, and a timer without a thread, on the test's clock. */
 #ifndef HWT_UNIT_H
 #define HWT_UNIT_H
 
@@ -19,7 +17,7 @@
 #ifdef __GLIBC__
 #include <malloc.h>
 
-/* Many timers of short lives then use the same memory for their slabs, instead of mapping it each time. */
+/* Makes malloc keep memory: short-lived timers then reuse the memory of slabs instead of mapping it each time. */
 static __attribute__((constructor)) void keep_memory(void)
 {
 	(void)mallopt(M_MMAP_THRESHOLD, 32 << 20);
@@ -27,7 +25,10 @@ static __attribute__((constructor)) void keep_memory(void)
 }
 #endif
 
-/* Allocations fail_from .. fail_to - 1, counted from the last memory_fails, fail.  Atomic: the worker asks too. */
+/*
+ * Allocations fail_from ..  fail_to - 1 fail, counted from the last memory_fails.  Atomic, as the worker allocates,
+ * too.
+ */
 static _Atomic uint64_t memory_asked, fail_from = UINT64_MAX, fail_to = UINT64_MAX;
 
 static inline bool memory_refuses(void)
@@ -50,7 +51,7 @@ static inline void memory_is_back(void)
 	memory_fails(UINT64_MAX, UINT64_MAX);
 }
 
-/* What another thread does in the middle of a call: at its first point of this name. */
+/* The call of another thread, `meanwhile_act`, comes at the first point of this name in a call. */
 static const char *meanwhile_at;
 static void (*meanwhile_act)(void);
 
@@ -69,7 +70,7 @@ static inline void meanwhile(const char *where, void (*act)(void))
 	atomic_store(&hwt_test_point, meanwhile_come);
 }
 
-/* Returns true if the call came to that. */
+/* Returns true if the call has passed that point. */
 static inline bool meanwhile_came(void)
 {
 	return atomic_exchange(&hwt_test_point, (hwt_point_hook *)0) == NULL;
@@ -111,7 +112,7 @@ static inline uint64_t random_below(uint64_t *state, uint64_t limit)
 	return random_next(state) % limit;
 }
 
-/* HWT_SEED in the environment, or the same each time; printed, so that a failure can be repeated. */
+/* Returns HWT_SEED of the environment, or the same seed each time.  Prints it, so that a failure can be repeated. */
 static inline uint64_t random_seed(void)
 {
 	const char *given = getenv("HWT_SEED");
@@ -121,7 +122,7 @@ static inline uint64_t random_seed(void)
 	return seed | 1;
 }
 
-/* The lane of the threads that have this place. */
+/* Returns the lane at a seat. */
 static inline struct hwt_lane *lane_at(struct hwt_lanes *lanes, uint32_t place)
 {
 	struct hwt_lane *lane = hwt_lanes_make(lanes, place);
@@ -130,7 +131,7 @@ static inline struct hwt_lane *lane_at(struct hwt_lanes *lanes, uint32_t place)
 	return lane;
 }
 
-/* By any thread, this one too. */
+/* Returns true if any thread, this one included, holds the mutex. */
 static inline bool is_locked(pthread_mutex_t *mutex)
 {
 	if (pthread_mutex_trylock(mutex) != 0)
@@ -139,13 +140,13 @@ static inline bool is_locked(pthread_mutex_t *mutex)
 	return false;
 }
 
-/* Returns true if the lane has no record left but what has come home since. */
+/* Returns true if the lane has no free record but those that have come home. */
 static inline bool pool_is_used_up(const struct hwt_pool *pool)
 {
 	return pool->free == NULL && pool->carve == pool->carve_end;
 }
 
-/* For so many records there is memory. */
+/* Returns the number of records for which there is memory. */
 static inline size_t records_held(const struct hwt_lanes *lanes)
 {
 	return record_slabs_held(&lanes->slabs) / sizeof(struct hwt_record);
@@ -159,7 +160,7 @@ static inline int64_t fake_clock(void)
 	return fake_now_ns;
 }
 
-/* A started timer whose passes the test makes; it begins at start_ns, and so does the clock. */
+/* Makes a started timer whose passes the test makes.  Timer and clock begin at start_ns. */
 static inline hwt_timer *driven_create(const hwt_config *config, int64_t start_ns)
 {
 	hwt_timer *timer = NULL;
@@ -190,7 +191,7 @@ static inline bool driven_pass(hwt_timer *timer, int64_t now_ns)
 	return hwt_worker_pass(&timer->worker, now_ns);
 }
 
-/* As the worker gives back all that it can. */
+/* Trims as the worker does. */
 static inline void driven_trim(hwt_timer *timer)
 {
 	struct hwt_look *look = &timer->worker.trimming.look;

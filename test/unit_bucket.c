@@ -26,7 +26,7 @@ static void end(void)
 	free(records);
 }
 
-/* B1 .. B4; members must be `expected`, in that order.  Returns the number of chunks. */
+/* Checks B1 ..  B4, and that the members are `expected`, in this order.  Returns the number of chunks. */
 static unsigned check_bucket(struct hwt_record **expected, unsigned count)
 {
 	struct hwt_chunk *before = NULL;
@@ -60,7 +60,7 @@ static void append(struct hwt_record *record)
 	CHECK(bucket_append(&stock, &bucket, record, (uint32_t)(record - records) % 7, false));
 }
 
-/* Appends and removals at random, against an array. */
+/* Appends and removes at random, and compares with an array. */
 static void random_walk(uint64_t *seed, unsigned removals_of_10)
 {
 	static struct hwt_record *expected[MANY];
@@ -92,7 +92,7 @@ TEST(order_and_invariants_survive_random_removals)
 		random_walk(&seed, removals);
 }
 
-/* One survivor in a hundred must not hold on to its chunk alone. */
+/* A lonely member, one left in a hundred, must not keep a chunk for itself. */
 TEST(sparse_chunks_are_merged)
 {
 	struct hwt_record *expected[MANY / 100];
@@ -109,9 +109,9 @@ TEST(sparse_chunks_are_merged)
 	end();
 }
 
-#define ROUND UINT32_C(0xfffffe00) /* rounds go over the end */
+#define ROUND UINT32_C(0xfffffe00) /* near the end, so that rounds wrap */
 
-/* Members of any round from ROUND on; others leave, and so does the first one again and again. */
+/* Members have any round from ROUND on.  Random members leave, and the first again and again. */
 TEST(the_least_round_is_that_of_a_member_that_is_left)
 {
 	static uint32_t distance[MANY];
@@ -138,7 +138,7 @@ TEST(the_least_round_is_that_of_a_member_that_is_left)
 		CHECK_INT(hwt_bucket_least(&bucket, ROUND, least, &looks), ==, least);
 		looks = 8;
 		CHECK_INT(hwt_bucket_least(&bucket, ROUND, -1, &looks), ==,
-			  bucket.first == bucket.last ? least : -1); /* it gives up after the first */
+			  bucket.first == bucket.last ? least : -1); /* the search gives up after the first chunk */
 		for (struct hwt_chunk *chunk = bucket.first; chunk != NULL; chunk = chunk->next)
 			for (unsigned i = 0; i < chunk->used; i++)
 				CHECK(chunk->records[i] == NULL ||
@@ -156,7 +156,7 @@ TEST(the_least_round_is_that_of_a_member_that_is_left)
 	end();
 }
 
-/* Bytes of blocks per member: what api and design promise. */
+/* Bytes of chunks a member, as the manual promises. */
 TEST(a_member_of_a_long_bucket_takes_13_bytes)
 {
 	uint64_t bytes = 0;

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Deadlines from the processor's counter fall into the ticks of those from the clock, whatever happens to either. */
+/*
+ * Deadlines computed from the processor's counter have the same ticks as those computed from the clock, whatever
+ * happens to counter and clock.
+ */
 #include "unit.h"
 #include "support.h"
 #include "base/counter.h"
@@ -11,10 +14,10 @@
 
 #define TICK_NS HWT_MS(1)
 
-static int64_t time_ns;      /* what the clock says */
-static unsigned clock_reads; /* how often it was asked */
+static int64_t time_ns;      /* the time of the clock */
+static unsigned clock_reads; /* how often the clock was read */
 static int64_t read_takes_ns, after_read_ns;
-static uint64_t fuzzy; /* a seed: the clock is read at some moment of a reading; 0: at its end */
+static uint64_t fuzzy; /* a seed for the moment in a reading at which the clock is read; 0: its end */
 static double counts_per_ns;
 static uint64_t counter_offset;
 
@@ -41,7 +44,7 @@ static void begin(double counts)
 	read_takes_ns = after_read_ns = 0;
 	fuzzy = 0;
 	counts_per_ns = counts;
-	counter_offset = UINT64_MAX - 12345; /* it wraps early on */
+	counter_offset = UINT64_MAX - 12345; /* the counter wraps early */
 	hwt_test_clock = counted_clock;
 	hwt_test_counter = fake_counter;
 	clock_reads = 0;
@@ -59,7 +62,7 @@ static struct hwt_grid grid_of_now(int64_t tick_ns)
 	return grid_make(time_ns - HWT_MS(7) - 1234, tick_ns);
 }
 
-/* Reads the clock for so long that the rate is known, and once more. */
+/* Reads the clock until the rate is known, and once more. */
 static void measure_rate(const struct hwt_grid *grid)
 {
 	for (int i = 0; i < 16; i++) {
@@ -71,7 +74,7 @@ static void measure_rate(const struct hwt_grid *grid)
 	clock_reads = 0;
 }
 
-/* A delay that ends in the middle of a tick. */
+/* Returns a delay that ends in the middle of a tick. */
 static int64_t to_the_middle(const struct hwt_grid *grid, int64_t ticks)
 {
 	int64_t tick = grid_tick_of(grid, time_ns) + ticks;
@@ -79,7 +82,7 @@ static int64_t to_the_middle(const struct hwt_grid *grid, int64_t ticks)
 	return grid_time(grid, tick) + grid->tick_ns / 2 - time_ns;
 }
 
-/* true: the clock was not read. */
+/* Checks the tick of a deadline.  Returns true if the clock was not read for it. */
 static bool check_deadline(const struct hwt_grid *grid, int64_t delay_ns)
 {
 	unsigned before = clock_reads;
@@ -106,7 +109,7 @@ TEST(ticks_are_those_of_the_clock)
 				time_ns += (int64_t)random_below(&seed, 2000);
 				guessed += check_deadline(&grid, (int64_t)random_below(&seed, (uint64_t)HWT_S(100)));
 			}
-			/* All but those near the ends of a tick, and one in 32 us. */
+			/* All deadlines but those near the ends of a tick, and one in 32 us. */
 			CHECK(tick_ns < HWT_MS(1) || guessed > 18000);
 			end();
 		}
@@ -121,7 +124,7 @@ static void set_pace(double counts)
 	counter_offset += count - fake_counter();
 }
 
-/* As if the clock were being disciplined: from now on it runs faster or slower by an eighth than measured. */
+/* The clock is disciplined: from now on it runs faster or slower by an eighth than measured. */
 TEST(a_rate_that_is_wrong_by_an_eighth_does_no_harm)
 {
 	static const double factors[] = { 0.885, 0.95, 1.05, 1.115 };
@@ -181,7 +184,7 @@ TEST(a_counter_that_jumps_is_measured_again)
 		counter_offset += jumps[j];
 		CHECK(!check_deadline(&grid, to_the_middle(&grid, 3)));
 		time_ns += 100;
-		CHECK(!check_deadline(&grid, to_the_middle(&grid, 3))); /* and again, the rate is not known */
+		CHECK(!check_deadline(&grid, to_the_middle(&grid, 3))); /* again the rate is not known */
 		measure_rate(&grid);
 		CHECK(check_deadline(&grid, to_the_middle(&grid, 3)));
 		end();
@@ -194,9 +197,9 @@ TEST(a_counter_that_jumps_is_measured_again)
  */
 
 enum rhythm {
-	NEVER_BUSY_TWICE, /* one call in each waking, always at the same moment, then a burst */
-	BURSTS,           /* each waking begins with a burst, and ends in silence */
-	TWO_BURSTS,       /* one at each end of the waking */
+	NEVER_BUSY_TWICE, /* one call in each waking period, always at the same moment, then a burst */
+	BURSTS,           /* each waking period begins with a burst, and ends in silence */
+	TWO_BURSTS,       /* a burst at each end of a waking period */
 	AT_RANDOM,
 	RHYTHMS,
 };
@@ -216,7 +219,7 @@ static void suspend(const struct machine *machine)
 		counter_offset += (uint64_t)((double)machine->asleep_ns * counts_per_ns);
 }
 
-/* As a thread that is at work calls: close together, and some are near the ends of their ticks. */
+/* Makes the calls of a busy thread: close together, some deadlines near the ends of their ticks. */
 static void burst(struct machine *machine, int64_t length_ns)
 {
 	for (int64_t until_ns = time_ns + length_ns; time_ns < until_ns;) {
@@ -281,7 +284,7 @@ TEST(a_suspension_is_no_measurement)
 				suspend_again_and_again(paces[p], awake_ns, times[t]);
 }
 
-/* The clock goes on by clock_ns, the counter by more than that; the clock is read. */
+/* Advances the clock by clock_ns, and the counter by more_ns more; then the clock is read. */
 static void step(int64_t clock_ns, int64_t more_ns)
 {
 	time_ns += clock_ns;
@@ -295,12 +298,12 @@ TEST(a_first_rate_needs_a_second_measurement)
 	step(0, 0);
 	step(COUNTER_BASE_NS, COUNTER_BASE_NS); /* twice as fast */
 	CHECK_INT(hwt_reading.good_for, ==, 0);
-	step(COUNTER_BASE_NS, 0); /* this one is right, and they differ */
+	step(COUNTER_BASE_NS, 0); /* this measurement is right, and differs from the last */
 	CHECK_INT(hwt_reading.good_for, ==, 0);
 	step(COUNTER_BASE_NS, 0);
 	CHECK_INT(hwt_reading.good_for, >, 0);
 	end();
-	/* Two that agree, but with a pause between them: each may have a suspension in it. */
+	/* Two measurements agree, but with a pause between them: each may contain a suspension. */
 	begin(2.5);
 	step(0, 0);
 	step(COUNTER_BASE_NS, COUNTER_BASE_NS);
@@ -317,13 +320,13 @@ TEST(a_new_rate_has_to_agree_with_the_old_one)
 	begin(2.5);
 	grid = grid_of_now(TICK_NS);
 	measure_rate(&grid);
-	step(COUNTER_BASE_NS, COUNTER_BASE_NS / 5); /* so little that one reading alone passes */
+	step(COUNTER_BASE_NS, COUNTER_BASE_NS / 5); /* so little that a single reading is accepted */
 	CHECK_INT(hwt_reading.good_for, ==, 0);
 	step(COUNTER_BASE_NS, 0);
 	CHECK_INT(hwt_reading.good_for, ==, 0);
 	step(COUNTER_BASE_NS, 0);
 	CHECK_INT(hwt_reading.good_for, >, 0);
-	/* Follows a clock that is being disciplined. */
+	/* The rate follows a clock that is disciplined. */
 	for (int i = 0; i < 100; i++) {
 		set_pace(counts_per_ns * 0.999);
 		step(COUNTER_BASE_NS, 0);
@@ -349,7 +352,10 @@ TEST(a_reading_that_was_interrupted_is_not_kept)
 	end();
 }
 
-/* However long a reading takes, and whenever in it the clock is read.  Too long: then the rate is not used. */
+/*
+ * For each length of a reading, and each moment in it at which the clock is read.  If the reading is too long the rate
+ * is not used.
+ */
 TEST(a_rate_that_is_used_is_right_to_a_64th)
 {
 	static const struct {
@@ -420,7 +426,10 @@ static void beat_task(hwt_timeout timeout, void *arg)
 	runs++;
 }
 
-/* The clock slows down or speeds up by a tenth since the last reading, which is as old as it may be. */
+/*
+ * Makes guesses wrong: since the last reading, which is as old as allowed, the clock has run slower or faster by a
+ * tenth.
+ */
 static void guess_wrong(double factor)
 {
 	set_pace(counts_per_ns * factor);
@@ -435,7 +444,7 @@ static void run_until(hwt_timer *timer, int64_t tick)
 	}
 }
 
-/* Its first deadline may be a guess as long as the tick is right; what periods are added to may not. */
+/* The first deadline may be a guess if its tick is right; a deadline to which periods are added may not. */
 TEST(periods_are_added_to_the_exact_deadline)
 {
 	for (int way = 0; way < 4; way++) {
@@ -454,7 +463,10 @@ TEST(periods_are_added_to_the_exact_deadline)
 				  0);
 		measure_rate(&timer->grid);
 		guess_wrong(way % 2 == 0 ? 0.9 : 1.1);
-		/* The second run 1 us after a tick begins, that is at the next one; or 1 us before. */
+		/*
+		 * The second deadline is 1 us after the beginning of a tick, so the run is at the next tick; or 1 us
+		 * before.
+		 */
 		second_ns = grid_time(&timer->grid, 24) + (way % 2 == 0 ? 1000 : -1000);
 		not_before_ns = second_ns - period_ns;
 		if (way < 2)
@@ -473,7 +485,7 @@ TEST(periods_are_added_to_the_exact_deadline)
 }
 
 #if defined(__x86_64__) && defined(__linux__)
-/* Where the kernel would say which clock source it uses. */
+/* In place of the kernel's file that names the clock source. */
 static char source_path[] = "/tmp/hwt-clocksource-XXXXXX";
 
 static void kernel_says(const char *source)
@@ -495,7 +507,7 @@ static void kernel_is_itself(void)
 	hwt_test_clocksource = NULL;
 }
 
-/* Calls until the rate could be known: is the clock done without? */
+/* Makes calls until the rate could be known.  Returns true if a call then does not read the clock. */
 static bool does_without_the_clock(struct hwt_grid *grid)
 {
 	unsigned before;
@@ -548,7 +560,7 @@ TEST(the_kernel_is_asked_again_and_an_old_answer_does_not_count)
 	CHECK(does_without_the_clock(&grid));
 	kernel_says("hpet\n");
 	time_ns = asked_ns + COUNTER_ASK_AGAIN_NS - HWT_MS(1);
-	hwt_counter_ask(time_ns); /* so often it is not asked */
+	hwt_counter_ask(time_ns); /* the kernel is not asked that often */
 	CHECK(does_without_the_clock(&grid));
 	time_ns = asked_ns + COUNTER_TRUST_NS - HWT_MS(1);
 	CHECK(does_without_the_clock(&grid));
@@ -572,7 +584,7 @@ static void nap_for_a_second(int64_t until_ns)
 		hwt_worker_request_stop(&asking->worker);
 }
 
-/* The worker's loop, three times. */
+/* Runs the worker's loop three times. */
 static void let_the_worker_run(void)
 {
 	atomic_store(&asking->worker.stop, false);
@@ -604,7 +616,7 @@ TEST(the_worker_asks_the_kernel)
 	driven_destroy(asking);
 }
 
-/* As under a tracer, or in a machine where each look at the counter costs a trap. */
+/* As under a tracer, or on a machine where each reading of the counter costs a trap. */
 TEST(a_counter_that_is_not_trusted_is_not_even_read)
 {
 	struct hwt_grid grid;
@@ -630,7 +642,7 @@ TEST(a_counter_that_is_not_trusted_is_not_even_read)
 }
 #endif
 
-/* The real ones. */
+/* The real clock and counter. */
 TEST(row05_real_deadlines_lie_between_two_readings_of_the_clock)
 {
 	struct hwt_grid grid;

@@ -3,9 +3,9 @@
  * Waiting for a lane, or for a deadline that is being written.
  *
  * A thread that waits must sleep after some yields.  If it is of a real-time class and waits for an ordinary thread on
- * its own processor, that one does not come on before.
+ * its own processor, that thread does not run before.
  *
- * A holder is in the middle of a call, with a mark or a lock that others wait for.  It stays there until a waiter has
+ * A holder is in the middle of a call, with a flag or a lock for which others wait.  It stays there until a waiter has
  * given way MANY_TURNS times.  Counted is how often the waiter has only yielded.
  */
 #include "unit.h"
@@ -17,16 +17,16 @@
 #include <sys/syscall.h>
 
 #define MANY_TURNS 100
-#define FEW_YIELDS 30 /* a wait has 16 */
+#define FEW_YIELDS 30 /* a wait yields 16 times */
 
 #define AT(tick) HWT_MS(tick)
 
 struct scene {
-	const char *point; /* where the holder is held up */
+	const char *point; /* the point at which the holder stops */
 	void (*holder)(struct scene *scene);
 	void (*waiter)(struct scene *scene);
 	hwt_timer *timer;
-	hwt_timeout first, second; /* both are in the wheel */
+	hwt_timeout first, second; /* both timeouts are in the wheel */
 };
 
 static struct {
@@ -37,7 +37,7 @@ static struct {
 
 static _Thread_local enum { BYSTANDER, HOLDER, WAITER } role;
 
-/* The library's, too. */
+/* Also called by the library. */
 int sched_yield(void)
 {
 	if (role == WAITER)
@@ -150,9 +150,7 @@ TEST(a_waiter_sleeps_while_its_lane_is_locked)
 		play(&scenes[i]);
 }
 
-/*
- * A thread that is cancelled while it sleeps so.
- */
+/* A thread that is cancelled while it gives way. */
 
 static atomic_uint returned;
 

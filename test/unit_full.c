@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What waits in a lane for a worker that does not come by: what it costs others, and when it is too much. */
+/* A lane whose worker does not come by: the cost of its backlog for other calls, and its bound. */
 #include "check/check.h"
 #include "lane/find.h"
 #include "unit.h"
@@ -12,7 +12,7 @@ static hwt_timer *timer;
 static struct hwt_lane *lane;
 static unsigned released;
 
-/* A lane is full with so many and four times the limit. */
+/* Begins with a timer whose lanes are full at `full` + 4 * limit records. */
 static void begin(int64_t limit, uint64_t full)
 {
 	hwt_config config = driven_config(HWT_MS(1), 64);
@@ -38,7 +38,9 @@ static void count_release(void *arg)
 	released++;
 }
 
-/* The worker calls finalisers, so no lane uses again what has one. */
+/*
+ * Schedules and cancels.  With `owned` there is a finaliser: the worker calls it, so no lane reuses the record before.
+ */
 static int schedule_and_cancel(bool owned)
 {
 	hwt_spec spec = { .size = sizeof(spec), .task = nothing, .release = owned ? count_release : NULL };
@@ -50,7 +52,9 @@ static int schedule_and_cancel(bool owned)
 	return rc;
 }
 
-/* However long the queue is, and however much of it was cancelled: under the lock of the lane nobody walks through. */
+/*
+ * However long the queue is, and however many of its timeouts were cancelled: no call walks through it under the lock.
+ */
 TEST(no_call_looks_through_the_queue)
 {
 	begin(0, HWT_FULL);
@@ -95,7 +99,7 @@ static void pass_if_full(const char *where)
 	driven_pass(timer, START);
 }
 
-/* A refusal at the limit says ENOBUFS and not ENOMEM, although the worker drains the queue in between. */
+/* A refusal at the limit is ENOBUFS, not ENOMEM, although the worker drains the queue in between. */
 TEST(a_refusal_names_one_reason)
 {
 	unsigned accepted = 0;
@@ -111,7 +115,7 @@ TEST(a_refusal_names_one_reason)
 	end();
 }
 
-/* What the lane has at hand is in no list any more. */
+/* Loses the free records of the lane. */
 static void lose_the_rest(void)
 {
 	queue_lock(&lane->submitted);
@@ -122,7 +126,10 @@ static void lose_the_rest(void)
 	queue_unlock(&lane->submitted);
 }
 
-/* The first n allocations fail.  A call without memory must not take a place that another thread could want. */
+/*
+ * The first n allocations fail.  A call without memory must not take a slot below the limit that another thread could
+ * need.
+ */
 TEST(a_refusal_without_memory_takes_no_place_below_the_limit)
 {
 	unsigned refused = 0;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * How the worker sleeps and is woken: the handshake by itself, then the worker on virtual time, in the test's own
- * thread, with every sleep counted.
+ * How the worker sleeps and is woken: the handshake alone; then the worker on virtual time, in the test's thread, which
+ * counts each sleep.
  */
 #include "unit.h"
 #include "support.h"
@@ -21,7 +21,7 @@
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 
-/* Everything twice: with the kernel's barrier, and with fences. */
+/* Repeats a test: with the kernel's barrier, and with fences. */
 #define BOTH_WAYS(fences) for (int fences = 0; fences < 2; fences++)
 
 static bool take_wake(struct hwt_idle *idle)
@@ -41,9 +41,7 @@ static int64_t word_of(struct hwt_idle *idle)
 	return atomic_load(&idle->wake_for_ns);
 }
 
-/*
- * The handshake by itself
- */
+/* The handshake alone */
 
 static struct hwt_idle alone;
 
@@ -54,7 +52,7 @@ static void begin_alone(bool fences)
 	atomic_store(&hwt_test_no_membarrier, false);
 }
 
-/* What a lane does after a push. */
+/* Does what a lane does after a push. */
 static void look_and_wake(int64_t deadline_ns, bool long_lane)
 {
 	int64_t seen_ns = idle_look(&alone);
@@ -95,15 +93,15 @@ TEST(producers_are_spared_the_fence_where_the_kernel_can)
 }
 
 /*
- * The handshake between two real threads: the worker publishes and looks, a producer pushes and looks, at the same
- * moment.  If neither sees the other the worker would sleep on.
+ * The handshake between two real threads: at the same moment the worker publishes and looks, and a producer pushes and
+ * looks.  If neither saw the other, the worker would sleep on.
  */
 
 #define BALLAST 8
 
 struct duel {
-	alignas(HWT_UNIT) _Atomic uint64_t arrived; /* how often either has come to a meeting point */
-	_Atomic int64_t skew; /* > 0: the worker waits so long before it begins, < 0: the producer */
+	alignas(HWT_UNIT) _Atomic uint64_t arrived; /* how often the two threads have come to a meeting point */
+	_Atomic int64_t skew; /* > 0: the worker waits this long before it begins, < 0: the producer does */
 	_Atomic bool over;
 	alignas(HWT_UNIT) _Atomic uint64_t pushed; /* stands for the lane */
 	alignas(HWT_UNIT) _Atomic uint64_t ballast[BALLAST][HWT_UNIT / sizeof(uint64_t)];
@@ -112,7 +110,7 @@ struct duel {
 	int64_t step;
 };
 
-/* Waits for the other one.  False: it does not come. */
+/* Waits for the other thread.  Returns false if it does not come. */
 static bool meet(struct duel *duel, uint64_t *met)
 {
 	struct patience patience = PATIENCE("the other one");
@@ -128,7 +126,10 @@ static bool meet(struct duel *duel, uint64_t *met)
 	return true;
 }
 
-/* Then fills the store buffer with what takes time, so that the next store stays in it for a while. */
+/*
+ * Waits if the skew says so, then fills the store buffer with slow stores, so that the next store stays in it for a
+ * while.
+ */
 static void dawdle(struct duel *duel, uint64_t *state, int64_t skew)
 {
 	for (int64_t n = (skew > 0 ? skew : 0) + (int64_t)random_below(state, 64); n > 0; n--)
@@ -152,7 +153,7 @@ static void *push_at_once(void *arg)
 	return NULL;
 }
 
-/* Whoever was late waits less, so they stay where it is decided by a hair. */
+/* Adjusts the skew: the late thread waits less, so that the race stays close. */
 static void settle_skew(struct duel *duel, bool seen)
 {
 	if (seen == duel->seen_before && duel->step < 1000) {
@@ -181,7 +182,10 @@ static bool publish_once(struct duel *duel, uint64_t *state)
 	return true;
 }
 
-/* A processor for each of the two: those who take turns on one never meet.  False: there is but one. */
+/*
+ * Gives each of the two threads its own processor: on a shared one they never race.  Returns false if there is only
+ * one.
+ */
 static bool move_apart(pthread_t other, const cpu_set_t *mine)
 {
 	pthread_t threads[] = { pthread_self(), other };
@@ -198,7 +202,7 @@ static bool move_apart(pthread_t other, const cpu_set_t *mine)
 	return moved == 2;
 }
 
-/* Until it was close often enough; where others keep the processors busy that takes its time. */
+/* Repeats the race until it was close often enough, which takes long on a busy machine. */
 static void publish_at_once(struct duel *duel, bool apart)
 {
 	int64_t now_ns = clock_monotonic(), enough_ns = now_ns + HWT_MS(700);
@@ -248,15 +252,15 @@ static hwt_timer *timer;
 
 struct slept {
 	int64_t from_ns, until_ns, word;
-	bool cut; /* ended at once by a wake */
+	bool cut; /* a wake ended it at once */
 };
 
 static struct slept slept[5000];
 static unsigned sleeps, sleeps_most;
-static int64_t oversleep_ns;   /* added to the next one that is not without end */
-static void (*in_sleep)(void); /* what happens meanwhile */
+static int64_t oversleep_ns;   /* added to the next sleep that has an end */
+static void (*in_sleep)(void); /* called during a sleep */
 
-/* As the real one, but that time flies.  One without end is the end of hwt_worker_run, and so is one too many. */
+/* Sleeps on virtual time.  A sleep without end, or beyond the most sleeps, ends hwt_worker_run. */
 static void fake_sleep(int64_t until_ns)
 {
 	struct slept *this = &slept[sleeps < COUNT(slept) ? sleeps : COUNT(slept) - 1];
@@ -277,7 +281,7 @@ static void fake_sleep(int64_t until_ns)
 static unsigned ran, order_broken, inexact;
 static intptr_t last_tick;
 
-/* arg: its tick. */
+/* A task; arg is its tick. */
 static void note(hwt_timeout timeout, void *arg)
 {
 	intptr_t tick = (intptr_t)arg;
@@ -323,7 +327,7 @@ static void forget_stop(void)
 	sleeps = 0;
 }
 
-/* The worker's loop, until it sleeps without end or for the most-th time. */
+/* Runs the worker's loop until it sleeps without end, or has slept `most` times. */
 static void run(unsigned most)
 {
 	sleeps_most = most;
@@ -332,7 +336,10 @@ static void run(unsigned most)
 	CHECK_INT(word_of(&timer->lanes.idle), ==, IDLE_AWAKE);
 }
 
-/* The i-th sleep was slept to its end: until this time, the word a tick before it.  To the next tick it naps. */
+/*
+ * Checks that sleep i lasted until this time, and that the word named the tick before.  A sleep to the next tick is a
+ * nap.
+ */
 static void check_slept(unsigned i, int64_t until_ns)
 {
 	int64_t word = until_ns == INT64_MAX ? INT64_MAX : until_ns - TICK;
@@ -346,7 +353,7 @@ static void check_slept(unsigned i, int64_t until_ns)
 TEST(a_kernel_that_refuses_the_barrier_is_slept_with_tick_by_tick)
 {
 	begin(driven_config(TICK, 64), true);
-	timer->lanes.idle.has_barrier = true; /* nobody registered, so the kernel says EPERM; this test is the first */
+	timer->lanes.idle.has_barrier = true; /* not registered, so the kernel returns EPERM; this test is the first */
 	if (hwt_idle_begin(&timer->lanes.idle, 0))
 		printf("# this process was registered\n");
 	else {
@@ -397,7 +404,7 @@ static void cancel_all(void)
 			CHECK_INT(hwt_cancel(spread[i]), ==, 0);
 }
 
-/* A cancel does not wake the worker: it wakes once for what was first, and then no more. */
+/* A cancel does not wake the worker: it wakes once, for the first of the cancelled timeouts, and then not again. */
 TEST(cancelled_while_it_sleeps_they_cost_one_wake_up)
 {
 	begin(driven_config(TICK, 512), false);
@@ -437,13 +444,13 @@ TEST(after_much_in_one_tick_it_naps_to_the_next_and_only_there)
 {
 	check_traffic(TICK, 63, false, 0);
 	check_traffic(TICK, 64, true, IDLE_AWAKE);
-	if (!test_is_hierarchical()) /* which brings so many down, at times of its own */
+	if (!test_is_hierarchical()) /* the other wheel brings this many down, at times of its own */
 		check_traffic(TICK, 3000, true, IDLE_AWAKE);
 	check_traffic(HWT_MS(100), 63, false, 0);
-	check_traffic(HWT_MS(100), 64, true, IDLE_NAP); /* so long that memory may want it to end */
+	check_traffic(HWT_MS(100), 64, true, IDLE_NAP); /* long enough to end early for the sake of memory */
 }
 
-/* Each time it sleeps somebody comes with something earlier. */
+/* In each sleep a producer comes with an earlier timeout. */
 static void disturb(void)
 {
 	schedule(HOUR / TICK - sleeps);
@@ -462,7 +469,7 @@ TEST(a_worker_that_is_disturbed_again_and_again_in_one_tick_naps_to_the_next)
 	end();
 }
 
-/* What happens while it sleeps; true: that woke it. */
+/* Calls `act` while the worker sleeps.  Returns true if that woke it. */
 static bool asleep(void (*act)(void))
 {
 	in_sleep = act;
@@ -475,7 +482,7 @@ static bool asleep(void (*act)(void))
 	return slept[0].cut;
 }
 
-/* Until the worker has taken in all, and no traffic is left. */
+/* Runs the worker until it has taken in all operations, and there is no traffic. */
 static void settle(void)
 {
 	while (driven_pass(timer, fake_now_ns))

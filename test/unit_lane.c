@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Lanes and their free records: handing over, coming home, what other lanes have, limits, closing, no memory. */
+/* Lanes and their free records: handing over, coming home, other lanes' records, limits, closing, lack of memory. */
 #include "unit.h"
 
 static struct hwt_lanes lanes;
@@ -34,7 +34,7 @@ static bool arm(struct hwt_record *record)
 	return record_arm(record, &word);
 }
 
-/* What the worker does with a cancelled or finished record. */
+/* Returns cancelled or finished records, as the worker does. */
 static unsigned bring_home(unsigned lane)
 {
 	struct hwt_record *record;
@@ -55,13 +55,13 @@ TEST(free_records_of_other_lanes_are_used_before_memory_is_asked_for)
 	for (int i = 0; i < 5000; i++)
 		submit(0);
 	bring_home(0);
-	for (int i = 0; i < 200; i++) /* a lane's first few dozen come from a slab of its own */
+	for (int i = 0; i < 200; i++) /* the first few dozen of a lane come from its own slab */
 		submit(1);
 	bring_home(1);
 	memory_is_back();
 	for (int i = 0; i < 5000; i++)
 		submit(1);
-	CHECK_INT(memory_asked, <=, 8); /* nodes of lane 1's queue; no slab of records, or it were more */
+	CHECK_INT(memory_asked, <=, 8); /* nodes of lane 1's queue; a slab of records would be more */
 	CHECK_INT(records_held(&lanes), <, 8500);
 	end();
 }
@@ -99,7 +99,7 @@ TEST(a_word_tells_its_holder_the_state_and_others_retired)
 static hwt_timeout shared[SHARED_MANY];
 static atomic_uint cancelling;
 
-/* Cancels every other one, all on lane 1: threads may share a home lane. */
+/* Cancels every other timeout, all on lane 1: threads may share a home lane. */
 static void *cancel_half(void *arg)
 {
 	for (size_t i = (size_t)(uintptr_t)arg; i < SHARED_MANY; i += 2)
@@ -123,7 +123,7 @@ TEST(two_threads_at_home_in_one_lane_lose_no_cancellation)
 	for (uintptr_t t = 0; t < 2; t++)
 		REQUIRE(pthread_create(&threads[t], NULL, cancel_half, (void *)t) == 0);
 	for (bool last = false; !last;) {
-		last = atomic_load(&cancelling) == 0; /* then one more look */
+		last = atomic_load(&cancelling) == 0; /* then look once more */
 		for (; (record = queue_pop(&lane_at(&lanes, 1)->cancelled)) != NULL; popped++)
 			CHECK_INT(record->place, ==, 0);
 	}

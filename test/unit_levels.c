@@ -11,9 +11,9 @@
 
 static struct hwt_wheel *wheel;
 static struct hwt_record *records;
-static int64_t *ticks; /* of each record */
+static int64_t *ticks; /* the tick of each record */
 static unsigned used, came;
-static unsigned *order; /* the timeouts, in the order in which they came */
+static unsigned *order; /* the numbers of the timeouts, in the order in which they were collected */
 
 static void begin(uint32_t size)
 {
@@ -48,7 +48,7 @@ static struct hwt_record *place_at(int64_t tick)
 	return record;
 }
 
-/* What is due at the wheel's tick; each at its own. */
+/* Collects the records that are due at the wheel's tick, and checks that it is their tick. */
 static void collect(void)
 {
 	struct hwt_record *batch[BATCH];
@@ -64,7 +64,7 @@ static void collect(void)
 	}
 }
 
-/* Up to and including target.  How often the wheel wanted attention. */
+/* Advances up to and including target.  Returns how often the wheel wanted attention. */
 static unsigned advance(int64_t target)
 {
 	unsigned stops = 0;
@@ -93,7 +93,7 @@ static size_t members_of(unsigned level)
 	return members;
 }
 
-/* Those of one tick came in the order in which they were placed. */
+/* Checks that the records of a tick came in the order of their placing. */
 static void check_order(void)
 {
 	for (unsigned i = 1; i < came; i++)
@@ -136,7 +136,9 @@ TEST(a_lonely_timeout_wakes_nobody_on_its_way_down)
 	}
 }
 
-/* One and the same tick from all distances: some come down, others are placed where those have come to. */
+/*
+ * Timeouts for one tick, from all distances: some come down, others are placed at the levels that these have reached.
+ */
 TEST(no_timeout_overtakes_whatever_level_it_comes_from)
 {
 	uint64_t seed = random_seed();
@@ -162,8 +164,8 @@ TEST(no_timeout_overtakes_whatever_level_it_comes_from)
 }
 
 /*
- * Bursts for a few ticks, from all distances, and the wheel goes on by fits and starts: blocks begin while parts of
- * them are at all stages of their way down.
+ * Bursts for a few ticks, from all distances, while the wheel advances by irregular steps: blocks begin while parts of
+ * them are on their way down.
  */
 TEST(no_timeout_overtakes_one_that_is_half_way_down)
 {
@@ -190,7 +192,7 @@ TEST(no_timeout_overtakes_one_that_is_half_way_down)
 	}
 }
 
-/* A bucket of many is brought down, whichever member was removed; one of few only for its first member. */
+/* A bucket of many members is brought down, whichever member was removed; a bucket of few only for its first member. */
 TEST(settling_tells_the_many_from_the_few)
 {
 	size_t before, most = 0;
@@ -228,12 +230,12 @@ TEST(settling_tells_the_many_from_the_few)
 	end();
 }
 
-/* What memory ended for on its way down stands before all that come later, also when it is the only one. */
+/* A record that found no memory on its way down comes before all later ones, also if it is the only one. */
 TEST(what_finds_no_memory_on_its_way_down_comes_before_those_behind)
 {
 	begin(8);
 	used = 3;
-	for (unsigned i = 3; i-- > 0;) { /* the last one first, as they leave a bucket */
+	for (unsigned i = 3; i-- > 0;) { /* the last one first, as records leave a bucket */
 		ticks[i] = 5;
 		atomic_init(&records[i].word, word_make(1, STATE_ARMED));
 		record_set_deadline(&records[i], 5);

@@ -6,8 +6,8 @@
 
 #include <errno.h>
 
-static int asked, refused_at;               /* calls that may fail, from 1 */
-static int attributes, conditions, mutexes; /* that exist */
+static int asked, refused_at;               /* calls that may fail, and which of them does, from 1 */
+static int attributes, conditions, mutexes; /* the numbers that exist */
 
 static int make(int *kind)
 {

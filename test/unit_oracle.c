@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Random programs of timer calls against the reference model, in every configuration of oracle_table.h; the fuzzer's
- * corpus, replayed; and cases of memory, of which the model knows nothing.
+ * corpus, replayed; and cases of memory, which the model does not have.
  *
  * HWT_SEED repeats a run, HWT_SCALE changes its length (per cent).
  */
@@ -34,7 +34,7 @@ static uint64_t steps_of_a_row(void)
 	return (uint64_t)STEPS * percent / 100 / ORACLE_ROWS + 1;
 }
 
-/* hwt_check and HWT_ASSERT abort. */
+/* Prints the seed: hwt_check and HWT_ASSERT abort. */
 static void tell_where(int number)
 {
 	(void)number;
@@ -67,7 +67,7 @@ static void add_to_totals(const struct oracle_sums *sums)
 	totals.released += sums->released;
 }
 
-/* In few steps it may happen that nothing runs; then it goes on, up to a bound. */
+/* In few steps perhaps no task runs; then the test goes on, up to a bound. */
 static bool enough(uint64_t wanted)
 {
 	const struct oracle_sums *sums = &oracle.sums;
@@ -97,7 +97,7 @@ static void run_row(const struct oracle_row *row)
 ORACLE_TABLE(X)
 #undef X
 
-/* Programs that never come to what is difficult would agree on anything. */
+/* Programs that never come to a difficult case would agree with any model. */
 TEST(row15_no_part_of_the_random_model_ran_idle)
 {
 	printf("# %" PRIu64 " steps, %" PRIu64 " programs, %" PRIu64 " ran, %" PRIu64 " cancelled, %" PRIu64
@@ -110,7 +110,7 @@ TEST(row15_no_part_of_the_random_model_ran_idle)
 	       " late by periods, %" PRIu64 " cancelled while they ran, %" PRIu64 " released\n",
 	       totals.moved, totals.requeued, totals.unmoved, totals.again, totals.not_again, totals.too_late,
 	       totals.merged, totals.dropped, totals.released);
-	if (totals.steps < 400000) /* a few tests alone, or few steps */
+	if (totals.steps < 400000) /* only some tests, or few steps, were run */
 		return;
 	CHECK_INT(totals.busy, >, 0);
 	CHECK_INT(totals.no_memory, >, 0);
@@ -129,7 +129,7 @@ TEST(row15_no_part_of_the_random_model_ran_idle)
 	CHECK_INT(totals.released, >, 0);
 }
 
-/* A header of an archive, as POSIX has it; what is in the file follows, filled up to whole blocks of 512. */
+/* The header of a file in an archive, as POSIX defines it.  The contents follow, padded to whole blocks of 512. */
 union block {
 	struct {
 		char name[100], mode[8], uid[8], gid[8], size[12];
@@ -139,7 +139,7 @@ union block {
 
 TEST(corpus_replays)
 {
-	static union block blocks[1 << 10]; /* those of one program */
+	static union block blocks[1 << 10]; /* the blocks of one program */
 	FILE *archive = fopen(CORPUS, "rb");
 	unsigned replayed = 0;
 	size_t size;
@@ -160,19 +160,17 @@ TEST(corpus_replays)
 	CHECK_INT(replayed, >, 0);
 }
 
-/*
- * What the programs cannot see, because it is a matter of memory alone.
- */
+/* Matters of memory, which programs cannot see. */
 
 #define UNPLACED_MANY 300
 
-/* A timer all of whose timeouts are hours off and have found no memory for a place. */
+/* Makes a timer whose timeouts are all hours off and unplaced, for lack of memory. */
 static hwt_timer *unplaced_create(hwt_timeout *timeouts)
 {
 	hwt_config config = driven_config(MS, 64);
 	hwt_timer *timer = driven_create(&config, BEGIN);
 
-	for (int i = 0; i < UNPLACED_MANY; i++) /* records that have served: for these there is memory */
+	for (int i = 0; i < UNPLACED_MANY; i++) /* so that there are records for them */
 		CHECK_INT(hwt_new_timeout(timer, nothing, NULL, HOUR, &timeouts[i]), ==, 0);
 	for (int i = 0; i < UNPLACED_MANY; i++)
 		CHECK_INT(hwt_cancel(timeouts[i]), ==, 0);
@@ -201,7 +199,7 @@ TEST(a_cancelled_one_without_a_place_is_free_two_ticks_later)
 	struct hwt_check_counts counts = counts_after_tick(timer, 1);
 
 	CHECK_INT(counts.place[PLACE_UNPLACED], ==, UNPLACED_MANY);
-	/* As many as the queue has nodes, and not the first: that one is looked at in each pass. */
+	/* As many as the queue has nodes, but not the first: each pass tries that one. */
 	for (int i = 0; i < 60; i++)
 		CHECK_INT(hwt_cancel(timeouts[i * 4 + 1]), ==, 0);
 	(void)counts_after_tick(timer, 2);
@@ -211,14 +209,14 @@ TEST(a_cancelled_one_without_a_place_is_free_two_ticks_later)
 	driven_destroy(timer);
 }
 
-/* wheel.h: each pass tries the unplaced again, whichever is first. */
+/* Each pass tries the unplaced records again, whichever is first (wheel.h). */
 TEST(those_behind_a_lazy_one_find_a_place_when_memory_is_back)
 {
 	hwt_timeout timeouts[UNPLACED_MANY];
 	hwt_timer *timer = unplaced_create(timeouts);
 	struct hwt_check_counts counts;
 
-	for (int i = 0; i < 100; i++) /* more than the queue has nodes: the last ones become lazy */
+	for (int i = 0; i < 100; i++) /* more than the queue has nodes: the last cancels are lazy */
 		CHECK_INT(hwt_cancel(timeouts[i]), ==, 0);
 	memory_is_back();
 	for (int64_t tick = 1; tick < 4; tick++)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Slabs of records: where they lie, whose they are, what comes home to them, and when they go. */
+/* Slabs of records: their addresses, their owners, records coming home, and giving memory back. */
 #include "unit.h"
 
 #include <limits.h>
@@ -88,7 +88,7 @@ TEST(a_record_leads_to_its_slab_and_heads_do_not_share_a_place)
 	end();
 }
 
-/* So that a few are not worth a change of the slab, but are there when nothing else is. */
+/* A few records are not worth a change of the slab, but serve if there is nothing else. */
 TEST(a_slab_is_taken_for_many_or_without_memory_for_any)
 {
 	struct hwt_record *records[MANY];
@@ -101,10 +101,10 @@ TEST(a_slab_is_taken_for_many_or_without_memory_for_any)
 	CHECK(hwt_pool_search(&other, OFFER_MANY) == NULL);
 	CHECK(hwt_pool_search(&other, OFFER_ROOM) == NULL);
 	CHECK(hwt_pool_search(&other, OFFER_ANY) == records[0]);
-	CHECK(hwt_pool_search(&other, OFFER_ANY) == NULL); /* the other 62 are its own */
+	CHECK(hwt_pool_search(&other, OFFER_ANY) == NULL); /* the other 62 belong to the pool `other` */
 	hwt_pool_leave(&other);
 	bring_home(&records[100], 1);
-	CHECK(hwt_pool_search(&mine, OFFER_MANY) == records[1]); /* it has been left with free ones */
+	CHECK(hwt_pool_search(&mine, OFFER_MANY) == records[1]); /* the slab was left with free records */
 	end();
 }
 
@@ -126,9 +126,9 @@ TEST(a_prepared_slab_serves_the_next_lane_or_goes)
 	CHECK(look(slab, 100));
 	CHECK(!look(slab, 110));
 	CHECK_INT(given, ==, SLAB_RECORDS * sizeof(*record));
-	hwt_pool_prepare(&slabs); /* what was given back serves again */
+	hwt_pool_prepare(&slabs); /* the slab that was given back serves again */
 	CHECK_INT(count_slabs(), ==, 1);
-	CHECK(look(slab, 200)); /* and goes, though no lane came */
+	CHECK(look(slab, 200)); /* and goes again, as no lane came */
 	CHECK(!look(slab, 210));
 	CHECK_INT(record_slabs_held(&slabs), ==, 0);
 	memory_fails(0, UINT64_MAX);
@@ -138,7 +138,7 @@ TEST(a_prepared_slab_serves_the_next_lane_or_goes)
 	end();
 }
 
-/* What the allocator has used before is not taken for timeouts by a walk. */
+/* A walk takes no memory that the allocator has used before for timeouts. */
 TEST(a_slab_begins_with_words_of_zero)
 {
 	enum { SLABS = 4 };

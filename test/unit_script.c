@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What each call promises on virtual time, a line a step; script.h says how they read. */
+/* The promises of each call on virtual time, as scripts; script.h has their language. */
 #include "script.h"
 
-/*
- * A loop of the caller's
- */
+/* The caller's loop */
 
 TEST(an_advance_says_when_there_is_work_again)
 {
@@ -43,27 +41,27 @@ TEST(the_next_time_is_asked_for_without_running_anything)
 
 TEST(the_next_time_is_the_least_of_the_answer_and_of_what_has_come)
 {
-	/* On the grid; what is later than the answer, or is moved later, changes nothing. */
+	/* The answer is on the grid; a deadline later than the answer changes nothing. */
 	play("at a 500; next = 500; advance 0 = 500; next = 500; at b 700; next = 500; at c 490-1; next = 490;"
 	     "move a 600; next = 490; at d 480+1; next = 481; thread { at e 470; next = 470 }; advance 0+1 = 470;"
 	     "next = 470");
-	/* Moved earlier, wherever it is: in the wheel, in a queue, by another thread, and again later. */
+	/* A timeout is moved earlier: in the wheel, in a queue, by another thread; and later again. */
 	play("at a 500; at b 800; advance 0 = 500; place b 300; next = 300; place b 200; next = 200;"
 	     "thread { place b 100; next = 100 }; place b 900; next = 100; advance 0+1 = 500; next = 500");
 	play("at a 500; advance 0 = 500; at b 400; thread { place b 300 }; next = 300; advance 100; next = 300");
-	/* What was cancelled may have been the earliest. */
+	/* The earliest timeout is cancelled. */
 	play("at a 500; at b 600; advance 0 = 500; cancel a; next = 500; at c 400; cancel c; next = 400;"
 	     "advance 1 = 600; next = 600; cancel b; next = 600; advance 2 = never; next = never");
 	play("every p 10 10; at a 500; advance 0 = 10; cancel p; next = 10; advance 1 = 500; next = 500");
-	/* At once: due when it came, a finaliser, 4096 operations. */
+	/* "At once": due when it came, a finaliser, 4096 operations. */
 	play("at a 500; advance 20 = 500; at b 20; next = 20; advance 20 = 21; next = 21; advance 21; ran b 1");
 	play("at a 500; new B 600; advance 20 = 500; cancel B; next = 20; advance 20 = 500; released B 1; next = 500");
 	play("at a 500; advance 20 = 500; times 4095 { new z 600 }; next = 500; new z 600; next = 20;"
 	     "advance 20 = 500; next = 500");
-	/* What a task has moved, and then cancelled or moved back, has not come since. */
+	/* A timeout that a task of the advance moved, and then cancelled or moved back, has not come since. */
 	play("at a 1; at b 500; at c 600; advance 0 = 1; in a 1 { place c 50; cancel c; place b 40; place b 700 };"
 	     "advance 1 = 700; next = 700");
-	/* What a bound has left is more to do at once. */
+	/* A bound has left tasks to run at once. */
 	play("bound 1; at a 1; at b 1; at c 500; advance 0 = 1; advance 1 = 1; next = 1; advance 1 = 500; next = 500");
 	/* A timer that nobody has advanced. */
 	play("unstarted; start; next = never; new a 10; next = 10; cancel a; next = 10; advance 0 = never");
@@ -76,14 +74,14 @@ TEST(a_cancel_that_hurried_keeps_no_loop_awake)
 	     "next = never");
 }
 
-/* Not the deadline of another timeout that the last advance took out of the queue. */
+/* The answer is not the deadline of another timeout, which the last advance took out of the queue. */
 TEST(the_next_time_after_a_move_is_that_of_the_move)
 {
 	play("at a 100; at b 10000; advance 0 = 100; advance 100 = 10000; place b 5000; next = 5000; place b 4000;"
 	     "next = 4000; advance 100+1 = 4000");
 }
 
-/* However far it has to catch up, and on whichever thread the task runs. */
+/* However far the worker has to catch up, and on whichever thread the task runs. */
 TEST(a_task_that_re_arms_itself_for_the_past_runs_once_in_an_advance)
 {
 	play("at a 1; in a 9 { place a 2 }; at b 50; advance 0 = 1; advance 100 = 101; ran a 1; ran b 1;"
@@ -92,12 +90,12 @@ TEST(a_task_that_re_arms_itself_for_the_past_runs_once_in_an_advance)
 	     "advance 100 = 101; ran c 1; stat runs 4; advance 101 = 102; ran a 3");
 	play("parked; at a 1; in a 9 { place a 2 }; advance 0 = 1; advance 100; work 1; advance 100; ran a 1;"
 	     "advance 101; work 1; ran a 2");
-	/* What it would have been cancelled from is another list. */
+	/* It is held in another list when it is cancelled. */
 	play("bound 1; at a 1; at b 1; in a 1 { place a 2 }; advance 0 = 1; advance 100; cancel a; advance 100;"
 	     "ran b 1; advance 101 = never; ran a 1");
 }
 
-/* Wherever it runs, and whenever. */
+/* Whichever thread runs the task, and at any time. */
 TEST(a_task_in_a_pool_may_not_drive_its_timer)
 {
 	play("parked; at a 1; in a 1 { advance 5 = EBUSY; next = EBUSY; trim = EBUSY }; advance 1; work 1; ran a 1;"
@@ -113,7 +111,7 @@ TEST(counts_are_of_one_moment_though_others_come_and_go_meanwhile)
 	     "meanwhile begins-count { times 50 { new a 1; cancel a } }; stat pending 0");
 }
 
-/* What a job puts back is at its tick, and not at once. */
+/* The answer for a timeout that a job sends back is its tick, not "at once". */
 TEST(the_next_time_knows_what_runs_again_in_a_pool)
 {
 	play("parked; at a 1; at b 500; advance 0 = 1; in a 1 { move a 100 }; advance 1 = 2; next = 2; work 1;"
@@ -121,7 +119,7 @@ TEST(the_next_time_knows_what_runs_again_in_a_pool)
 	     "work 1; advance 103 = 152; next = 152");
 }
 
-/* In the middle of a tick an advance may leave in the lanes what can wait. */
+/* In the middle of a tick an advance may leave operations in the lanes that can wait. */
 TEST(the_earliest_of_what_has_come_is_in_the_answer)
 {
 	play("at a 500; advance 0 = 500; at b 700; at c 490; at d 800; advance 0+1 = 490; at e 900; advance 0+2 = 490;"
@@ -159,7 +157,7 @@ TEST(row31_a_loop_follows_a_step_back)
 	     "ran b 1; ran a 0; advance 5000002 = never; ran a 1");
 }
 
-/* What the bound had left of a tick is placed again. */
+/* The rest of a tick, which the bound had cut, is placed again. */
 TEST(a_step_back_between_two_parts_of_a_tick_loses_nothing)
 {
 	play("bound 2; day 5000000; advance 5000000; at a 5000001; at b 5000001; at c 5000001; at d 5000001;"
@@ -221,9 +219,7 @@ TEST(what_is_handed_to_an_executor_counts)
 	play("parked; bound 2; new a 5; new b 5; new c 5; advance 5 = 5; work 2; ran c 0; advance 5; work 1; ran c 1");
 }
 
-/*
- * What is due as a batch
- */
+/* Batches: HWT_COLLECT */
 
 TEST(what_is_due_comes_in_the_order_of_ticks_and_has_ended)
 {
@@ -234,7 +230,7 @@ TEST(what_is_due_comes_in_the_order_of_ticks_and_has_ended)
 	     "advance 90 = 90; fired eha; advance 90 = never; fired gd; advance 91 = never; fired -");
 }
 
-/* Also when one of them has been found due already, and waits. */
+/* Also when a due timeout has been collected already, and waits. */
 TEST(without_room_nothing_fires_and_nothing_is_lost)
 {
 	play("collect; room 0; at a 5; at b 5; at c 5; advance 4 = 5; times 3 { advance 6 = 6 }; pending 3;"
@@ -272,7 +268,7 @@ TEST(the_bound_on_tasks_bounds_a_batch)
 	     "room 2; advance 7 = 7; fired de; room 30; advance 7 = never; fired fgh");
 }
 
-/* One of which waits for room. */
+/* A timeout waits for room. */
 TEST(a_stop_hands_out_the_rest_without_tasks)
 {
 	play(
@@ -300,7 +296,7 @@ TEST(it_runs_at_the_new_deadline_and_not_at_the_old_one)
 	play("advance 1000; new a 10; move a never; walk 1100; ran a 0; place a ever; walk 1102; at-time a 1101");
 }
 
-/* The worker comes by in the middle of a look at the first of a tick. */
+/* The worker comes by while a thread looks at the first timeout of a tick. */
 TEST(a_look_changes_no_order)
 {
 	play("at a 5; at b 5; in b 1 { ran a 1 }; advance 1; meanwhile look { advance 5 }; left a ENOENT; ran b 1");
@@ -496,7 +492,7 @@ TEST(row28_what_was_cancelled_in_the_batch_of_a_stop_is_released)
 	     "ran B 0; released B 0; stop 0; released B 1");
 }
 
-/* Cancellations of records that had been collected and not run were looked up at places that others held by then. */
+/* Once, cancels of collected records were looked up at places that other records had taken by then. */
 TEST(row28_a_stop_in_the_middle_of_a_batch_with_cancelled_ones_in_it)
 {
 	play("wheel 8; in a 1 { cancel b; cancel d; cancel f; cancel h; halt }; new a 1; new b 1; new c 9; new d 1;"
@@ -636,7 +632,7 @@ TEST(each_task_of_a_burst_is_counted_when_it_starts)
 	    "14+70000");
 }
 
-/* In the middle of a snapshot. */
+/* Tasks end in the middle of a snapshot. */
 TEST(what_has_ended_has_begun_in_the_same_snapshot)
 {
 	play("meanwhile stats-count { new a 1000; cancel a }; stat accepted 1; stat cancelled 1; stat running 0");
@@ -654,7 +650,7 @@ TEST(a_task_that_has_run_often_since_is_one_timeout_all_the_same)
 	play("in a 99 { move a 1 }; new a 1; meanwhile stats-count { walk 4 }; stat pending 1");
 }
 
-/* What is read of a place that counts along with the runs is not what other places count. */
+/* The reader of an open bin must not count runs of other bins. */
 TEST(lateness_is_read_while_tasks_of_another_lateness_run)
 {
 	play("times 40 { at z 10 }; advance 10; meanwhile counts-late { times 5 { at z 20 }; advance 20+5000 };"
@@ -672,9 +668,7 @@ TEST(a_burst_fills_its_place_and_leaves_it)
 	     "late 9 1; times 40 { at v 40 }; times 9 { at v 40-2000000 }; advance 40+70000; late 7 112; late 12 9");
 }
 
-/*
- * What other timers' tests check, by its number in behaviours.md
- */
+/* Behaviours that the tests of other timers check, by their numbers in behaviours.md */
 
 TEST(row02_a_stop_returns_what_is_pending)
 {

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Slabs: how they grow, where they lie, and what becomes of them without memory. */
+/* Slabs: growth, alignment, lack of memory. */
 #include "unit.h"
 #include "wheel/bucket.h"
 
 #define KIB ((size_t)1024)
 
-/* What users see of it is the memory that a small timer takes. */
+/* Checks the sizes of slabs, on which the memory of a small timer depends. */
 static void check_growth(const struct hwt_slab_kind *kind, size_t first, size_t last, size_t head, size_t unit)
 {
 	struct hwt_slabs slabs;

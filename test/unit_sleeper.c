@@ -8,7 +8,7 @@ static const int64_t ticks[] = { 1, 3, 1000, HWT_MS(1), HWT_MS(100), HWT_S(3600)
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 
-/* E1 by definition: the smallest tick at or after the deadline, in arithmetic that cannot overflow. */
+/* Checks E1 by its definition: the smallest tick at or after the deadline, in arithmetic that cannot overflow. */
 static void check_tick_of(const struct hwt_grid *grid, int64_t deadline_ns)
 {
 	int64_t tick = grid_tick_of(grid, deadline_ns);
@@ -110,7 +110,7 @@ TEST(row22_ticks_are_computed_from_the_start)
 	CHECK_INT(grid_tick_of(&grid, INT64_MIN), ==, 0);
 }
 
-/* What a sleep asks of the system; the linker puts it in place of the call.  -1: not asked yet. */
+/* The time until which a sleep asks the system to wait; the linker replaces the call.  -1: not called yet. */
 static int64_t asked_ns = -1;
 
 int __real_pthread_cond_timedwait(pthread_cond_t *cond, pthread_mutex_t *mutex, const struct timespec *until);
@@ -146,7 +146,7 @@ TEST(a_poll_ends_at_a_wake_that_came_before)
 
 	REQUIRE(hwt_sleeper_init(&sleeper, &config) == 0);
 	hwt_sleeper_wake(&sleeper);
-	hwt_sleeper_sleep_until(&sleeper, hwt_clock_read(HWT_CLOCK_REALTIME) + HWT_S(3600)); /* or this hangs */
+	hwt_sleeper_sleep_until(&sleeper, hwt_clock_read(HWT_CLOCK_REALTIME) + HWT_S(3600)); /* else it hangs */
 	hwt_sleeper_sleep_until(&sleeper, hwt_clock_read(HWT_CLOCK_REALTIME) + HWT_MS(20));
 	CHECK_INT(clock_monotonic() - began_ns, >=, HWT_MS(19)); /* the wake counts once */
 	hwt_sleeper_destroy(&sleeper);

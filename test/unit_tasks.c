@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Task threads from inside: their queue and how long it has waited, and a start that finds no thread.  The test is the
- * worker and the task thread, on a clock of its own.
+ * Task threads from inside: their queue and its waits, and a start that gets no thread.  The test plays the worker and
+ * the task thread, on its own clock.
  */
 #include "check/check.h"
 #include "unit.h"
@@ -54,7 +54,7 @@ static uint64_t waiting(void)
 	return ready_waiting(&timer->tasks.ready);
 }
 
-/* As the thread does, without sleeping. */
+/* Runs the waiting tasks as a task thread does, without sleeping. */
 static void run_what_waits(void)
 {
 	struct hwt_record *record;
@@ -91,7 +91,7 @@ TEST(a_stop_gives_back_what_waits_in_any_state)
 	CHECK_INT(ran, ==, 0);
 }
 
-/* The deadline is between two ticks, and the thread comes to it after it and before its tick. */
+/* The deadline lies between two ticks, and the thread comes to the record after the deadline and before its tick. */
 TEST(a_periodic_one_that_was_moved_between_two_ticks_merges_nothing)
 {
 	struct hwt_extension extension = { .missed = 0 };
@@ -151,7 +151,7 @@ TEST(the_longest_wait_and_the_lateness_are_those_of_the_start)
 	driven_destroy(timer);
 }
 
-/* Chains of two; one at a time knows when it was put. */
+/* Chains of two records; one record at a time is marked. */
 TEST(the_queue_is_first_in_first_out_and_knows_its_waits)
 {
 	enum { CHAINS = 5 };
@@ -200,7 +200,7 @@ TEST(row26_a_start_that_finds_no_thread_says_so_and_loses_nothing)
 			CHECK_INT(timer->tasks.started, ==, 0);
 			CHECK_INT(hwt_pending_timeouts(timer), ==, 0);
 		}
-		if (refused < 2) { /* the third is destroyed as it is */
+		if (refused < 2) { /* the third timer is destroyed without a start */
 			CHECK_INT(hwt_new_timeout(timer, count_task, &counted, 0, &timeout), ==, 0);
 			CHECK(wait_count(&counted, 1));
 			CHECK_INT(timer->tasks.started, ==, 3);

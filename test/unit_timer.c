@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What hwt_new_timeout touches and what a cancel gives back, a stop beside a cancel, and what is left in words. */
+/* The memory that hwt_new_timeout touches and a cancel gives back, a stop beside a cancel, and hwt_timeout_format. */
 #include "unit.h"
 #include "support.h"
 
@@ -14,7 +14,7 @@ TEST(new_timeout_writes_to_its_own_lane_only)
 	REQUIRE(before != NULL && timer_before != NULL);
 	for (uint32_t place = 0; place <= timer->lanes.last_seat; place++)
 		(void)lane_at(&timer->lanes, place);
-	while (records_held(&timer->lanes) < 2000) /* so that it needs no more memory */
+	while (records_held(&timer->lanes) < 2000) /* until the lane needs no more memory */
 		CHECK_INT(hwt_new_timeout(timer, nothing, NULL, HWT_S(60), NULL), ==, 0);
 	for (uint32_t i = 0; i < lanes_count(&timer->lanes); i++)
 		memcpy(&before[i], timer->lanes.made[i], sizeof(*before));
@@ -24,7 +24,7 @@ TEST(new_timeout_writes_to_its_own_lane_only)
 	for (uint32_t i = 0; i < lanes_count(&timer->lanes); i++)
 		CHECK((memcmp(&before[i], timer->lanes.made[i], sizeof(*before)) != 0) ==
 		      (timer->lanes.made[i] == mine));
-	CHECK(memcmp(timer_before, timer, sizeof(hwt_timer)) == 0); /* no counter, no lock, no list of the timer's */
+	CHECK(memcmp(timer_before, timer, sizeof(hwt_timer)) == 0); /* no counter, lock or list of the timer's */
 	free(before);
 	free(timer_before);
 	driven_destroy(timer);
@@ -41,7 +41,7 @@ static void cancel_many_again_and_again(const hwt_config *config)
 			memory_is_back();
 		for (int i = 0; i < 500; i++)
 			CHECK_INT(hwt_new_timeout(timer, nothing, NULL, HWT_S(3600), &timeouts[i]), ==, 0);
-		if (round % 2 == 0) /* out of the wheel, or out of the queue */
+		if (round % 2 == 0) /* cancelled in the wheel, or in the queue */
 			driven_pass(timer, fake_now_ns + HWT_MS(1));
 		for (int i = 0; i < 500; i++)
 			CHECK_INT(hwt_cancel(timeouts[i]), ==, 0);
@@ -60,7 +60,7 @@ TEST(row24_a_cancelled_ones_record_is_free_after_the_pass_however_far_its_deadli
 		cancel_many_again_and_again(&config);
 }
 
-/* A canceller that has taken ARMED away and has not pushed the record yet, while a stop passes by. */
+/* A canceller that has taken the edge from ARMED and has not pushed the record yet, while a stop passes by. */
 static struct {
 	pthread_t thread;
 	hwt_timeout timeout;
@@ -144,7 +144,7 @@ TEST(format_knows_what_is_left_at_either_end_of_all_times)
 
 static hwt_timer *crowded;
 
-/* Each time that somebody counts, in the middle of it. */
+/* Schedules and cancels in the middle of each count. */
 static void come_and_go(const char *where)
 {
 	hwt_timeout timeout;
@@ -167,7 +167,7 @@ TEST(counts_stay_within_what_there_can_be_though_nothing_is_ever_still)
 
 		crowded = driven_create(&config, HWT_S(1));
 		atomic_store(&hwt_test_point, come_and_go);
-		CHECK(hwt_pending_timeouts(crowded) <= most); /* also not less than nothing */
+		CHECK(hwt_pending_timeouts(crowded) <= most); /* nor below 0, which would be a huge number */
 		CHECK_INT(hwt_timer_stats(crowded, &stats), ==, 0);
 		atomic_store(&hwt_test_point, (hwt_point_hook *)0);
 		CHECK(stats.pending <= most);

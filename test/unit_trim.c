@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Memory that goes back to the system: which, and when. */
+/* Memory that goes back to the system: which memory, and when. */
 #include "check/check.h"
 #include "unit.h"
 #include "worker/trim.h"
@@ -58,7 +58,7 @@ static void cancel_all(unsigned n)
 		CHECK_INT(hwt_cancel(timeouts[i]), ==, 0);
 }
 
-/* Leaves n timeouts' worth of free memory. */
+/* Schedules and cancels n timeouts, whose memory is then free. */
 static void burst(unsigned n)
 {
 	fill(n);
@@ -73,7 +73,7 @@ static void trim(void)
 	hwt_check(timer);
 }
 
-/* A caller that does not wait for the end takes the difference of two moments. */
+/* A caller that does not wait for the end subtracts two values. */
 TEST(at_each_moment_of_a_trim_as_much_has_gone_back_as_before_or_more)
 {
 	size_t before = 0;
@@ -91,7 +91,7 @@ TEST(at_each_moment_of_a_trim_as_much_has_gone_back_as_before_or_more)
 
 static unsigned asked_for_memory;
 
-/* In place of the system, which may take long: no producer waits meanwhile. */
+/* Called at each allocation, which may take long: no producer may wait meanwhile. */
 static bool refuse_none(void)
 {
 	for (uint32_t i = 0; i < lanes_count(&timer->lanes); i++) {
@@ -127,7 +127,7 @@ TEST(a_trim_leaves_one_slab_of_nodes)
 	end();
 }
 
-/* Between two slices the worker looks into all lanes: with a slice for each lane that would be a square. */
+/* Between two slices the worker checks all lanes: with a slice for each lane the cost would be quadratic. */
 TEST(a_look_at_many_lanes_takes_few_slices)
 {
 	unsigned slices = 1;
@@ -145,7 +145,7 @@ TEST(a_look_at_many_lanes_takes_few_slices)
 	end();
 }
 
-/* As a worker does that goes to sleep: returns whether it has trimmed, all of it. */
+/* Trims as a worker that goes to sleep.  Returns true if it has trimmed to the end. */
 static bool rest_at(int64_t at_ns)
 {
 	uint64_t before = stats_now(timer).records;
@@ -158,7 +158,10 @@ static bool rest_at(int64_t at_ns)
 	return stats_now(timer).records < before;
 }
 
-/* Its wake may have ended a nap between two slices.  So it is served before the worker sleeps for long. */
+/*
+ * The wake of the request may have ended a nap between two slices.  So the request is served before the worker sleeps
+ * for long.
+ */
 TEST(a_request_in_the_middle_of_a_trim_is_answered_before_the_worker_sleeps)
 {
 	struct hwt_trimming *trimming;
@@ -190,7 +193,7 @@ TEST(a_load_that_swings_keeps_its_memory)
 		CHECK(!rest_at(begin_ns + HWT_S(second) + HWT_MS(300)));
 		CHECK(!rest_at(begin_ns + HWT_S(second) + HWT_MS(900)));
 	}
-	/* Quiet: one look that still knows of the load, and two seconds. */
+	/* Quiet time: one look that still sees the load, and two seconds. */
 	for (unsigned second = 8; second < 10; second++)
 		CHECK(!rest_at(begin_ns + HWT_S(second)));
 	CHECK(rest_at(begin_ns + HWT_S(10)) || rest_at(begin_ns + HWT_S(11)));
@@ -221,7 +224,7 @@ TEST(nodes_of_a_load_that_has_become_light_go_back)
 	end();
 }
 
-/* They are in use in each second. */
+/* The nodes are in use in each second. */
 TEST(nodes_of_a_load_that_comes_in_bursts_stay)
 {
 	begin();
@@ -235,7 +238,7 @@ TEST(nodes_of_a_load_that_comes_in_bursts_stay)
 	end();
 }
 
-/* In each second it goes around some of the slabs, the same ones, and not around all. */
+/* In each second the load uses the same few slabs, and not all of them. */
 TEST(a_load_of_some_slabs_leaves_the_others_alone)
 {
 	atomic_store(&hwt_test_slab_records, 1000);
@@ -254,7 +257,7 @@ TEST(a_load_of_some_slabs_leaves_the_others_alone)
 	atomic_store_explicit(&hwt_test_enough, (size_t)4 << 20, memory_order_release);
 }
 
-/* Rests as often as the worker would, until it has no reason to wake up.  Returns how often that was. */
+/* Rests as often as the worker would, until it has no reason to wake up.  Returns the number of rests. */
 static unsigned rest_until_calm(void)
 {
 	unsigned wakeups = 0;
@@ -268,7 +271,10 @@ static unsigned rest_until_calm(void)
 	return wakeups;
 }
 
-/* It looks once at what is in use.  While memory waits to be given back it wakes up for it, afterwards it does not. */
+/*
+ * The worker looks once at memory in use.  While memory waits to be given back it wakes up for that, and afterwards
+ * not.
+ */
 TEST(the_worker_wakes_up_to_trim_and_then_no_more)
 {
 	int64_t from_ns;
@@ -287,7 +293,7 @@ TEST(the_worker_wakes_up_to_trim_and_then_no_more)
 	end();
 }
 
-/* Begun by the worker, ended by a task thread; while these have much to do it looks now and then. */
+/* Timeouts begin on the worker and end on a task thread; while task threads are busy the worker looks now and then. */
 TEST(memory_of_tasks_on_task_threads_goes_back_as_well)
 {
 	hwt_config config = driven_config(TICK, 512);
@@ -354,7 +360,9 @@ TEST(memory_of_jobs_of_an_executor_goes_back_when_they_have_finished)
 	end();
 }
 
-/* When the records went, a timeout waited, and so the chunks stayed.  They alone are a reason to trim. */
+/*
+ * When the records' memory went, a timeout was waiting, and so the chunks stayed.  Chunks alone are a reason to trim.
+ */
 TEST(the_wheels_memory_goes_back_when_the_last_timeout_has_ended)
 {
 	hwt_config config = driven_config(TICK, 131072);
@@ -378,7 +386,7 @@ TEST(the_wheels_memory_goes_back_when_the_last_timeout_has_ended)
 	end();
 }
 
-/* Each slab holds a timeout, so nothing can go.  As long as nothing happens the worker does not try once more. */
+/* Each slab holds a timeout, so no memory can go.  Without activity the worker does not try again. */
 TEST(the_worker_does_not_look_for_ever_for_what_it_cannot_give_back)
 {
 	unsigned wakeups = 0;

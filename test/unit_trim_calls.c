@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* hwt_timer_trim where the worker or an advance is busy: nothing that was asked for is lost, and nothing is held up. */
+/* hwt_timer_trim while the worker or an advance is busy: no request is lost, and none is held up. */
 #include "unit.h"
 #include "support.h"
 #include "worker/trim.h"
@@ -85,7 +85,7 @@ static void ask_in_task(hwt_timeout timeout, void *arg)
 	ran++;
 }
 
-/* So a burst and nothing else has been there. */
+/* Waits until a trim has given the memory of the burst back. */
 static void wait_trimmed(void)
 {
 	for (struct patience patience = PATIENCE("the trim"); stats_now(timer).records > LEFT;)
@@ -94,7 +94,7 @@ static void wait_trimmed(void)
 	CHECK_INT(stats_now(timer).records, <=, LEFT);
 }
 
-/* "Done after it"; and then once more by the thread that asks, which waits for the worker. */
+/* The trim is "done after it"; then another thread asks again, and waits for the worker. */
 TEST(the_worker_trims_after_the_task_that_asks)
 {
 	size_t bytes = 0;

@@ -40,14 +40,14 @@ static void *await_seven(void *arg)
 	return NULL;
 }
 
-/* As the worker does it. */
+/* Ends the task as the worker does. */
 static void finish(struct scene *scene)
 {
 	CHECK(record_finish(&scene->record, word_make(7, STATE_RUNNING)));
 	waiters_look(&scene->waiters, &scene->record);
 }
 
-/* Nobody tells it.  This test is the first: a process that has registered is not refused. */
+/* No thread wakes the waiter.  This test comes first: a process that has registered is not refused. */
 TEST(where_the_barrier_is_refused_a_waiter_looks_again)
 {
 	struct scene scene;
@@ -100,7 +100,7 @@ TEST(no_waiter_is_left_behind)
 		if (round % 16 == 3)
 			sleep_ns(HWT_US(300));
 		if (round % 4 < 2)
-			waiters_look(&scene.waiters, &scene.record); /* it looks, and waits on */
+			waiters_look(&scene.waiters, &scene.record); /* the waiter looks, and waits on */
 		finish(&scene);
 		crew_join(&crew);
 		scene_end(&scene);
@@ -109,7 +109,7 @@ TEST(no_waiter_is_left_behind)
 }
 
 /*
- * Many wait, each for a record of its own.  Beside these are as many for which nobody waits, in the same places.
+ * Many threads wait, each for its own record.  As many other records, for which no thread waits, are in the same lists.
  */
 
 static struct scene crowded;
@@ -129,7 +129,7 @@ static void count_tellings(const char *where)
 {
 	if (strcmp(where, "await told") != 0)
 		return;
-	/* Or it could come between a waiter's look and its wait. */
+	/* Otherwise the broadcast could come between a waiter's look and its wait. */
 	CHECK(is_locked(&crowded.waiters.monitor.mutex));
 	atomic_fetch_add(&tellings, 1);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Either wheel on virtual ticks: which record comes at which tick, and in which order. */
+/* Both wheels on virtual ticks: which record is collected at which tick, and in which order. */
 #include "check/check_wheel.h"
 #include "unit.h"
 #include "wheel/ring.h"
@@ -42,7 +42,9 @@ static struct hwt_record *place_at(int64_t deadline)
 	return record;
 }
 
-/* Goes through all ticks up to and including `target`, skipping what the wheel lets us skip.  *log: what came. */
+/*
+ * Advances through all ticks up to and including `target` that the wheel does not skip.  *log: the collected records.
+ */
 static unsigned advance(int64_t target, struct hwt_record **log, int64_t *ticks)
 {
 	struct hwt_record *batch[BATCH];
@@ -67,7 +69,7 @@ static unsigned advance(int64_t target, struct hwt_record **log, int64_t *ticks)
 	return n;
 }
 
-/* Only `expected` comes, and at that tick. */
+/* Checks that only `expected` is collected, and at this tick. */
 static void expect_alone(struct hwt_record *expected, int64_t tick)
 {
 	struct hwt_record *log[MANY];
@@ -77,7 +79,7 @@ static void expect_alone(struct hwt_record *expected, int64_t tick)
 	CHECK(log[0] == expected);
 }
 
-/* Once more for as long as that changes anything. */
+/* Settles until the answer does not change any more. */
 static unsigned settle(void)
 {
 	unsigned times = 0;
@@ -102,7 +104,7 @@ static int64_t least_left(const bool *gone, unsigned count)
 	return least;
 }
 
-/* A hundred at any ticks; one after the other leaves, half of them in their turn. */
+/* A hundred records at random ticks leave one after the other, half of them in the order of their ticks. */
 TEST(what_was_removed_is_forgotten)
 {
 	uint64_t seed = random_seed();
@@ -120,7 +122,7 @@ TEST(what_was_removed_is_forgotten)
 
 			settle();
 			CHECK_INT(hwt_wheel_next_due(wheel), <=, least);
-			/* Rounds that are cut are looked up again at the end of what is left of them. */
+			/* Rounds that are cut are computed again when the cut round comes. */
 			if (test_is_hierarchical() || least - wheel->tick < (INT64_C(1) << 30) * buckets)
 				CHECK_INT(hwt_wheel_next_due(wheel), ==, least);
 			if (left % 2 == 0)
@@ -137,7 +139,7 @@ TEST(what_was_removed_is_forgotten)
 	}
 }
 
-/* How many chunks a pass over the only bucket looks at, as long as nothing is due. */
+/* Returns the number of chunks that a pass over the only bucket looks at while nothing is due. */
 static unsigned stops_of_a_pass(void)
 {
 	struct hwt_wheel_view view;
@@ -174,7 +176,7 @@ TEST(far_ones_are_passed_over_in_long_spans)
 		place_at(10000 + (int64_t)random_below(&seed, 10000));
 	CHECK_INT(chunks_of_the_bucket(), >, 400);
 	for (int64_t tick = 1; tick < 500; tick++) {
-		expect_alone(place_at(tick), tick); /* something is due in each pass, behind the far ones */
+		expect_alone(place_at(tick), tick); /* a record is due in each pass, behind the far ones */
 		if (tick > 2)
 			CHECK_INT(stops_of_a_pass(), <, 20);
 	}

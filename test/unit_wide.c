@@ -48,7 +48,7 @@ TEST(products_of_halves_are_right_at_the_edges)
 				compare(edges[a], edges[b], edges[c]);
 }
 
-/* Of all lengths, so that about as many fit as do not. */
+/* Factors of all lengths, so that about half of the products fit. */
 TEST(products_of_halves_are_right_everywhere)
 {
 	struct prng prng = { test_seed(__func__) };

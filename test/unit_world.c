@@ -12,7 +12,7 @@
 struct timeout {
 	hwt_timeout handle;
 	int64_t deadline_ns;
-	int64_t tick; /* at which it has to run */
+	int64_t tick; /* the tick at which it has to run */
 	bool over;
 };
 
@@ -43,7 +43,7 @@ static void run_once_in_its_tick(hwt_timeout timeout, void *arg)
 	ran++;
 }
 
-/* The place for one more. */
+/* Returns the place for another timeout. */
 static struct timeout *another(void)
 {
 	if (count == room) {
@@ -62,7 +62,7 @@ static void arm(int64_t delay_ns, int64_t tick)
 	CHECK_INT(hwt_new_timeout(timer, run_once_in_its_tick, (void *)count, delay_ns, &it->handle), ==, 0);
 }
 
-/* 1 + 2 + .. + n. */
+/* Returns 1 + 2 + ..  + n. */
 static int64_t triangle(int64_t n)
 {
 	return n > 0 ? n * (n + 1) / 2 : 0;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The same tests on the other wheel: with HWT_TEST_WHEEL=hierarchical every HWT_CONFIG_INIT asks for it. */
+/* Runs the same tests on the other wheel: with HWT_TEST_WHEEL=hierarchical every HWT_CONFIG_INIT asks for it. */
 #ifndef HWT_TEST_WHEELS_H
 #define HWT_TEST_WHEELS_H
 
