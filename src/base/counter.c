@@ -12,8 +12,8 @@
 #define MAX_READING UINT64_C(4096)
 
 /*
- * A measurement takes at least this many times as long as the readings at its ends.  Each reading is right to half of
- * the time that it took.
+ * A measurement takes at least this many times as long as the readings at its ends.  The error of a reading is at most
+ * half of the time that it took.
  */
 #define PRECISION 128
 

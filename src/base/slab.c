@@ -14,7 +14,7 @@ void *hwt_slabs_carve(struct hwt_slabs *slabs, size_t bytes)
 	return unit;
 }
 
-/* Makes units be carved from the beginning of the newest slab. */
+/* Lets units be carved from the newest slab, from its beginning on. */
 static void begin(struct hwt_slabs *slabs, const struct hwt_slab_kind *kind)
 {
 	slabs->carve = (char *)slabs->newest + kind->head;

@@ -99,8 +99,8 @@ int hwt_sleeper_make_alarm(struct hwt_sleeper *sleeper);
 int hwt_sleeper_set_alarm(struct hwt_sleeper *sleeper, int64_t time_ns);
 
 /*
- * Returns true, once, if the system told a thread that rang of a step of the clock, and not the thread that sets the
- * alarm.
+ * Returns true, once, after a step of the clock of which the system has told a thread that rang the alarm, not one that
+ * set it.
  */
 static inline bool sleeper_has_stepped(struct hwt_sleeper *sleeper)
 {

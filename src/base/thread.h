@@ -56,7 +56,7 @@ void hwt_thread_give_way(unsigned *turns);
 
 struct hwt_current_task {
 	const hwt_timer *timer;
-	const struct hwt_record *record; /* of the task that is running, NULL: no task is */
+	const struct hwt_record *record; /* of the running task; NULL: no task is running */
 	struct hwt_current_task *outer;
 };
 

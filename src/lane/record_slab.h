@@ -111,7 +111,7 @@ struct hwt_record_slabs {
 	_Atomic(struct hwt_record_slab *) newest; /* [slabs] */
 	_Atomic size_t heads;                     /* bytes of all heads */
 	_Atomic size_t held;                      /* bytes of all spans */
-	_Atomic unsigned looks;                   /* the worker's looks; then lanes search from the newest on */
+	_Atomic unsigned looks;                   /* looks so far; after each, lanes search from the newest on */
 	_Atomic bool wanted;                      /* a lane will need a large slab; a hint for the worker */
 	struct hwt_record_slab *touched;          /* the worker's: the slabs with a chain */
 	uint64_t returned;                        /* the worker's: how many records it has returned */

@@ -171,7 +171,8 @@ static void note_quiet(hwt_timer *timer, int64_t next_ns)
 		.tick_ns = grid_time(grid, tick),
 		.until_ns = next_ns,
 		/*
-		 * With an empty wheel INT64_MAX - 1: only a deadline that never comes, and hurry_ns at rest, are later.
+		 * INT64_MAX - 1 if the wheel is empty: only the deadline "never" and hurry_ns at rest, both INT64_MAX,
+		 * are later.
 		 */
 		.due_ns = due == HWT_TICK_NEVER ? INT64_MAX - 1 : grid_time(grid, due - 1),
 	};

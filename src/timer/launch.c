@@ -107,7 +107,7 @@ static int new_thread(pthread_t *thread, const pthread_attr_t *wish, void *(*run
 /* Creates a thread.  The new thread inherits the signal mask of this one, which is therefore changed for a moment. */
 static int create_thread(hwt_timer *timer, pthread_t *thread, void *(*run)(void *), void *arg)
 {
-	int errno_before = errno; /* a failing pthread_create may touch it */
+	int errno_before = errno; /* a failing pthread_create may change errno */
 	sigset_t mask, before;
 	int rc;
 

@@ -233,7 +233,7 @@ static void begin_blocks(struct hwt_levels *h, unsigned level)
 
 /*
  * Brings a slice of the next block's bucket down.  Its size is such that half of the time that is left is enough for
- * all slices.  If that would make slices smaller than SLICE, they have this size and come less often.
+ * all slices.  But a slice has at least SLICE records; if that is more than needed, slices come less often.
  */
 static void bring_slice_down(struct hwt_levels *h, unsigned level)
 {

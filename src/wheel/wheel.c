@@ -89,7 +89,7 @@ static inline void place_at(struct hwt_wheel *wheel, struct hwt_record *const *r
 {
 	size_t i = 0;
 
-	/* W2: while there are unplaced records, later ones queue up behind them. */
+	/* W2: while there are unplaced records, later records queue up behind them. */
 	if (likely(wheel->unplaced.first == NULL))
 		i = wheel->layout->place(wheel, records, ticks, n);
 	for (; unlikely(i < n); i++)

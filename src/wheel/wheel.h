@@ -179,7 +179,7 @@ size_t hwt_wheel_collect(struct hwt_wheel *wheel, struct hwt_record **due, size_
 /*
  * Ends the collecting of wheel->tick before the tick is over.  The n records that the caller has collected and not run,
  * and those that no collect has returned, are placed again, in their order: a later collect of this tick returns them.
- * Until then records may be placed and removed (W3).
+ * Before that collect records may be placed and removed (W3).
  */
 void hwt_wheel_put_back(struct hwt_wheel *wheel, struct hwt_record *const *records, size_t n);
 
