@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Scheduling, cancelling and asking: arguments, results, states, times out of the ordinary.  The settings are in
- * test_api_config.c, the life cycle is in test_api_life.c.
+ * Scheduling, cancelling and asking: arguments, results, states, extreme times.  Settings are in test_api_config.c, the
+ * life cycle is in test_api_life.c.
  */
 #include "support.h"
 
@@ -32,7 +32,7 @@ TEST(zero_handle_and_no_timer_name_nothing)
 	size_t unprocessed = 7;
 
 	memset(&zero, 0, sizeof(zero));
-	CHECK(none.entry == zero.entry && none.generation == zero.generation); /* bytes in between are nobody's */
+	CHECK(none.entry == zero.entry && none.generation == zero.generation); /* padding is not compared */
 	CHECK_RC(hwt_cancel(none), ENOENT);
 	CHECK_RC(hwt_timeout_state(none), HWT_NONE);
 	CHECK_RC(hwt_is_expired(none), false);
@@ -91,7 +91,7 @@ TEST(format_says_it_in_words)
 	char text[12] = "untouched";
 
 	CHECK_RC(hwt_timeout_format(HWT_TIMEOUT_NONE, text, sizeof(text)), 16);
-	CHECK_INT(strcmp(text, "hwt timeout"), ==, 0); /* cut */
+	CHECK_INT(strcmp(text, "hwt timeout"), ==, 0); /* the text is cut */
 	CHECK_RC(hwt_timeout_format(HWT_TIMEOUT_NONE, NULL, 0), 16);
 	CHECK_RC(hwt_new_timeout(timer, count_task, &ran, HWT_US(1204900), &timeout), 0);
 	check_format(timeout, "pending, 1.204 s left");

@@ -26,7 +26,7 @@ static void note_warning(void *ctx, const char *message)
 	errno = EIO;
 }
 
-/* The configuration is refused, and nothing else happens. */
+/* Checks that a configuration is refused, with a warning, and that nothing else happens. */
 static void check_refused(const hwt_config *config, int want, const char *what)
 {
 	static char untouched;
@@ -42,7 +42,7 @@ static void check_refused(const hwt_config *config, int want, const char *what)
 	}
 }
 
-/* The configuration is accepted; returns what is in force. */
+/* Checks that a configuration is accepted.  Returns the settings in force. */
 static hwt_config check_accepted(const hwt_config *config)
 {
 	hwt_config in_force = { .size = sizeof(in_force) };
@@ -51,7 +51,7 @@ static hwt_config check_accepted(const hwt_config *config)
 	CHECK_RC(hwt_timer_create(&timer, config), 0);
 	REQUIRE(timer != NULL);
 	CHECK_RC(hwt_timer_config(timer, &in_force), 0);
-	in_force.thread_name = NULL; /* dies with the timer */
+	in_force.thread_name = NULL; /* freed with the timer */
 	CHECK_RC(hwt_timer_destroy(timer), 0);
 	return in_force;
 }
@@ -64,7 +64,7 @@ static hwt_config check_accepted(const hwt_config *config)
 		config_.warn_ctx = warned;                                                                             \
 		warned[0] = 0;                                                                                         \
 		check_refused(&config_, (want), #field " = " #value);                                                  \
-		if ((want) == EINVAL && config_.size == sizeof(config_)) /* otherwise there may be no function */      \
+		if ((want) == EINVAL && config_.size == sizeof(config_)) /* else there may be no function */      \
 			CHECK(strncmp(warned, #field, strcspn(#field, "[")) == 0);                                     \
 	} while (0)
 
@@ -93,11 +93,11 @@ TEST(create_refuses_values_out_of_range)
 		CHECK_REFUSED(reserved[i], 1, EINVAL);
 	CHECK_REFUSED(task_threads, 1025, EINVAL);
 	CHECK_REFUSED(task_threads, UINT32_MAX, EINVAL);
-	CHECK_REFUSED(max_tasks_per_advance, 1, EINVAL); /* these two only with HWT_CALLER_DRIVEN */
+	CHECK_REFUSED(max_tasks_per_advance, 1, EINVAL); /* these two need HWT_CALLER_DRIVEN */
 	CHECK_REFUSED(on_earlier, free, EINVAL);
 }
 
-/* One line, by the function of the timer; errno is the caller's. */
+/* A warning is one line, by the timer's function, which leaves errno alone. */
 TEST(a_refusal_names_its_field)
 {
 	hwt_config config = quiet_config();
@@ -169,7 +169,7 @@ TEST(task_threads_go_with_a_worker_and_no_executor)
 	CHECK_INT(check_accepted(&config).task_threads, ==, 1024);
 }
 
-/* All would share it.  A stack's size is no stack; and the worker alone may have one. */
+/* All threads would share the stack.  A size without a stack is accepted, and a stack if there is only the worker. */
 TEST(a_stack_of_its_own_is_not_for_several_threads)
 {
 	enum { SIZE = 1 << 20 };
@@ -194,7 +194,7 @@ TEST(a_stack_of_its_own_is_not_for_several_threads)
 	free(stack);
 }
 
-/* No bit means one thing here and another there: a flag in the wrong place is refused. */
+/* No bit has two meanings: a flag of another structure is refused. */
 TEST(a_flag_of_another_structure_is_refused)
 {
 	hwt_spec spec = HWT_SPEC_INIT;
@@ -244,7 +244,7 @@ TEST(the_user_s_pointer_comes_back)
 	CHECK_RC(hwt_timer_destroy(plain), 0);
 }
 
-/* A power of two, at least 2 if it is hierarchical.  What is longer than time is refused. */
+/* The buckets become a power of two, at least 2 in a hierarchical wheel.  A wheel longer than all time is refused. */
 TEST(the_wheel_is_rounded_up)
 {
 	enum { HASHED = HWT_WHEEL_HASHED, LEVELS = HWT_WHEEL_HIERARCHICAL, REFUSED = 0 };
@@ -259,7 +259,7 @@ TEST(the_wheel_is_rounded_up)
 		{ HWT_S(1), HASHED, 512, 512 },
 		{ HWT_S(1), HASHED, 65537, 131072 },
 		{ HWT_S(1), LEVELS, 1, 2 },
-		{ HWT_S(1), LEVELS, 20, 32 }, /* Kafka's */
+		{ HWT_S(1), LEVELS, 20, 32 }, /* as in Kafka */
 		{ INT64_MAX / 512, HASHED, 512, REFUSED },
 		{ INT64_MAX / 512 - 1, HASHED, 512, 512 },
 		{ INT64_MAX, HASHED, 1, REFUSED },
@@ -284,7 +284,7 @@ TEST(the_wheel_is_rounded_up)
 	}
 }
 
-/* The first tick of such a timer lies beyond INT64_MAX: nothing may overflow, fire, or hang. */
+/* The first tick of such a timer lies beyond INT64_MAX: no time may overflow, no task run, no call hang. */
 TEST(longest_tick_serves)
 {
 	hwt_config config = quiet_config();
@@ -346,7 +346,7 @@ TEST(config_returns_what_was_given)
 	CHECK(in_force.warn_ctx == &place);
 }
 
-/* The first version ended with `reserved`; the next field is looked at as soon as it is there. */
+/* The first version ended with `reserved`; each later field counts from the size on that contains it. */
 TEST(each_older_config_is_served)
 {
 	static const size_t sizes[] = { offsetof(hwt_config, max_transfers_per_tick),
@@ -378,7 +378,7 @@ TEST(each_older_config_is_served)
 	CHECK_RC(hwt_timer_create(&timer, &config), EINVAL);
 }
 
-/* A program built against a newer header: served as long as it asks for nothing that we do not know. */
+/* A program built against a newer header is served while it sets no field that this library does not know. */
 TEST(larger_config_is_served_while_its_tail_is_zero)
 {
 	static struct {
@@ -395,7 +395,7 @@ TEST(larger_config_is_served_while_its_tail_is_zero)
 	CHECK(hwt_timer_create(&other, &larger.config) != 0);
 	CHECK(other == NULL);
 	CHECK_RC(hwt_timer_config(timer, &larger.config), 0);
-	CHECK(larger.config.size == sizeof(larger) && larger.more[99] == 0); /* what it does not know it clears */
+	CHECK(larger.config.size == sizeof(larger) && larger.more[99] == 0); /* unknown fields are cleared */
 	CHECK_RC(hwt_timer_destroy(timer), 0);
 }
 
@@ -424,7 +424,7 @@ TEST(config_is_written_as_far_as_size_reaches)
 	CHECK_RC(hwt_timer_destroy(timer), 0);
 }
 
-/* Larger than any version's structure: the caller never set it.  Nothing is read or written by it. */
+/* The size is larger than any version's structure: the caller has not set it.  No byte is read or written. */
 TEST(a_size_that_was_never_set_is_refused)
 {
 	static const size_t sizes[] = { 4097, 1 << 20, (size_t)0xa5a5a5a5, SIZE_MAX - 1, SIZE_MAX };
@@ -471,7 +471,7 @@ static int refuse(void *ctx, void (*run)(void *job), void *job)
 	return EAGAIN;
 }
 
-/* What its creator had given may be gone by then. */
+/* The structures given to the first timer may be gone by then. */
 TEST(a_twin_needs_nothing_of_the_first_creator)
 {
 	atomic_uint executed = 0, stray = 0, ran = 0;
@@ -518,7 +518,7 @@ static void keep_warning(void *ctx, const char *message)
 	snprintf(warnings->last, sizeof(warnings->last), "%s", message);
 }
 
-/* With a warning for each timer.  With HWT_FINE_TICKS the floor is lower, and as firm. */
+/* Each timer causes a warning.  With HWT_FINE_TICKS the floor is lower, and just as firm. */
 TEST(a_short_tick_is_raised_to_the_floor)
 {
 	static const int64_t floors_ns[] = { HWT_MS(1), HWT_US(10) };
@@ -551,9 +551,7 @@ TEST(a_short_tick_is_raised_to_the_floor)
 	}
 }
 
-/*
- * The worker's thread is made as thread_attr says.
- */
+/* thread_attr for the worker's thread. */
 
 struct thread_seen {
 	cpu_set_t cpus;
@@ -574,7 +572,7 @@ static void look_task(hwt_timeout timeout, void *arg)
 	atomic_store(&seen->done, 1);
 }
 
-/* Returns what start says; if 0, looks at the worker from inside a task. */
+/* Starts a timer and returns the answer.  If that is 0, looks at the worker from inside a task. */
 static int look(const pthread_attr_t *attr, struct thread_seen *seen)
 {
 	hwt_config config = quiet_config();
@@ -620,7 +618,9 @@ TEST(thread_attr_gives_the_processors)
 
 #endif
 
-/* Those that a thread can block here: not what libc keeps for itself, and an emulator may lack the last ones. */
+/*
+ * Returns the signals that a thread can block here: not those that libc reserves; an emulator may lack the last ones.
+ */
 static sigset_t blockable(void)
 {
 	sigset_t all, before, blocked;
@@ -633,7 +633,7 @@ static sigset_t blockable(void)
 	return blocked;
 }
 
-/* The worker of a timer that is started with this mask, which stays the starter's. */
+/* Looks at the worker of a timer that is started under this signal mask.  The starter's mask must not change. */
 static void look_with_mask(const sigset_t *mine, struct thread_seen *seen)
 {
 	sigset_t before, after, usable = blockable();
@@ -645,7 +645,7 @@ static void look_with_mask(const sigset_t *mine, struct thread_seen *seen)
 		CHECK_INT(sigismember(&after, i), ==, sigismember(mine, i) && sigismember(&usable, i));
 }
 
-/* Blocked is what is sent to the process.  Open is what a task itself causes, and what a profiler sends. */
+/* Signals sent to the process are blocked.  Signals that a task causes, and the profiler's, are not. */
 TEST(the_worker_blocks_signals_but_those_of_its_own_doing)
 {
 	static const int own[] = { SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGSYS };
@@ -665,12 +665,12 @@ TEST(the_worker_blocks_signals_but_those_of_its_own_doing)
 		CHECK_INT(sigismember(&plain.blocked, i), ==, !sigismember(&open, i));
 		CHECK_INT(sigismember(&all_blocked.blocked, i), ==, !sigismember(&open, i));
 	}
-	/* As with the starter: a program that blocks it everywhere waits for it somewhere. */
+	/* SIGPROF is as in the starter: a program that blocks it everywhere waits for it in some thread. */
 	CHECK_INT(sigismember(&plain.blocked, SIGPROF), ==, 0);
 	CHECK_INT(sigismember(&all_blocked.blocked, SIGPROF), ==, 1);
 }
 
-/* What a call writes to stderr meanwhile. */
+/* Returns the output of a call on stderr. */
 static size_t stderr_of(void (*call)(void *), void *arg, char *text, size_t size)
 {
 	FILE *file = tmpfile();
@@ -718,7 +718,7 @@ TEST(warnings_go_to_stderr_or_nowhere)
 	CHECK_INT(stderr_of(create_and_destroy, &config, text, sizeof(text)), ==, 0);
 }
 
-/* More than 64 timers alive: one warning in the life of the process. */
+/* More than 64 timers cause one warning in the life of the process. */
 TEST(too_many_timers_warn_once)
 {
 	enum { MANY = 70 };
@@ -728,7 +728,7 @@ TEST(too_many_timers_warn_once)
 
 	config.warn = keep_warning;
 	config.warn_ctx = &warnings;
-	/* One for each loop is right. */
+	/* A timer for each loop is normal, and not counted. */
 	config.flags = HWT_CALLER_DRIVEN;
 	for (unsigned i = 0; i < MANY; i++)
 		REQUIRE(hwt_timer_create(&timers[i], &config) == 0);

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/*
- * The threads of a timer as thread_name, thread_attr and task_threads say, what waits for itself, and errno.
- */
+/* The threads of a timer: thread_name, thread_attr and task_threads; calls that would wait for themselves; errno. */
 #include "support.h"
 
 #include <sys/syscall.h>
@@ -9,7 +7,7 @@
 #define TICK_NS HWT_MS(1)
 
 #if defined(__GLIBC__) && !SANITIZED
-/* As on systems where free may change errno. */
+/* Makes free change errno, as some systems do. */
 static _Thread_local bool spoils;
 static _Thread_local unsigned spoilt;
 
@@ -24,7 +22,7 @@ void free(void *memory)
 	}
 }
 
-/* CHECK_RC looks at errno. */
+/* CHECK_RC checks errno. */
 TEST(a_free_that_changes_errno_changes_none_of_the_callers)
 {
 	hwt_timer *timer = new_timer(TICK_NS, 512);
@@ -55,7 +53,7 @@ static void look_task(hwt_timeout timeout, void *arg)
 	struct patience patience = PATIENCE("the name");
 
 	(void)timeout;
-	do /* the name may be set by the thread that started the worker, a moment later */
+	do /* the thread that started the worker may set the name a moment later */
 		CHECK_INT(pthread_getname_np(pthread_self(), seen->name, sizeof(seen->name)), ==, 0);
 	while (strcmp(seen->name, seen->wanted) != 0 && patience_lasts(&patience, 0));
 	seen->id = syscall(SYS_gettid);
@@ -75,7 +73,7 @@ static void look(const hwt_config *config, struct thread_seen *seen, char *overw
 	REQUIRE(wait_count(&seen->done, 1));
 	CHECK(strcmp(seen->name, seen->wanted) == 0);
 	CHECK_RC(hwt_timer_destroy(timer), 0);
-	/* The thread is gone.  The kernel may take a moment to drop the entry of a thread that has been joined. */
+	/* The thread has ended.  The kernel may take a moment to drop the entry of a joined thread. */
 	snprintf(path, sizeof(path), "/proc/self/task/%" PRId64, seen->id);
 	for (struct patience patience = PATIENCE("its entry"); access(path, F_OK) == 0;)
 		if (!patience_lasts(&patience, HWT_MS(1)))
@@ -98,7 +96,7 @@ TEST(the_worker_has_the_thread_name)
 	look(&config, &cut, long_name);
 }
 
-/* A detached worker could not be joined: refused at the latest when it is to be started. */
+/* A detached worker could not be joined, so its attributes are refused. */
 TEST(thread_attr_of_a_detached_thread_is_refused)
 {
 	hwt_config config = HWT_CONFIG_INIT;
@@ -120,7 +118,7 @@ TEST(thread_attr_of_a_detached_thread_is_refused)
 	pthread_attr_destroy(&attr);
 }
 
-/* By default, also where threads have less. */
+/* A task has this much stack by default, also where the system gives threads less. */
 static void deep_task(hwt_timeout timeout, void *arg)
 {
 	volatile char room[512 << 10];
@@ -164,7 +162,7 @@ static void outer_task(hwt_timeout timeout, void *arg)
 
 	(void)timeout;
 	CHECK_RC(hwt_timer_advance(nested->inner, HWT_MS(1), NULL), 0);
-	CHECK_RC(hwt_timer_stop(nested->inner, NULL), 0); /* that is not in its task any more */
+	CHECK_RC(hwt_timer_stop(nested->inner, NULL), 0); /* this thread is not in its task any more */
 	CHECK_RC(hwt_timer_stop(nested->outer, NULL), EDEADLK);
 	nested->ran++;
 }
@@ -181,7 +179,7 @@ TEST(a_task_cannot_wait_for_the_outer_task_that_called_it)
 	CHECK_RC(hwt_timer_destroy(nested.inner), 0);
 }
 
-/* Task threads: as many tasks at once as there are threads, each on a thread of the name that the manual says. */
+/* Task threads run as many tasks at once as there are threads, each on a thread with the name that the manual says. */
 struct gate {
 	atomic_uint begun, open, named;
 };

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* config.clock: timers on CLOCK_BOOTTIME and CLOCK_REALTIME, also where the first one is far from CLOCK_MONOTONIC. */
+/* config.clock: timers on CLOCK_BOOTTIME and CLOCK_REALTIME, also where CLOCK_BOOTTIME is far from CLOCK_MONOTONIC. */
 #include "support.h"
 
 #include <dlfcn.h>
@@ -96,7 +96,7 @@ static void timed_task(hwt_timeout timeout, void *arg)
 	atomic_fetch_add(&timed->ran, 1);
 }
 
-/* Delays, deadlines, periods and moves, of a worker that has gone to sleep in between. */
+/* Delays, deadlines, periods and moves; the worker sleeps in between. */
 static void run_on(uint32_t clock)
 {
 	hwt_timer *timer = timer_of(clock);
@@ -184,9 +184,7 @@ TEST(without_a_descriptor_left_it_is_not_created)
 	close(next);
 }
 
-/*
- * In a sandbox that refuses a system call.  The library's calls come by here.
- */
+/* A sandbox that refuses a system call.  The library's calls come by here. */
 #ifdef __linux__
 static atomic_bool settime_is_refused, poll_is_refused;
 static atomic_uint refused_polls;
@@ -203,7 +201,7 @@ int timerfd_settime(int fd, int flags, const struct itimerspec *when, struct iti
 	return real(fd, flags, when, before);
 }
 
-/* Those without end are the library's. */
+/* Only the library calls poll without a limit. */
 int poll(struct pollfd *set, nfds_t count, int timeout_ms)
 {
 	int (*real)(struct pollfd *, nfds_t, int);
@@ -247,7 +245,7 @@ TEST(an_alarm_that_the_system_refuses_is_an_error)
 	CHECK_RC(hwt_timer_destroy(timer), 0);
 }
 
-/* The worker then goes by its condition, and does not spin. */
+/* The worker then waits on its condition, and does not spin. */
 static void run_refused(uint32_t clock, atomic_bool *refused)
 {
 	hwt_timer *timer = timer_of(clock);
@@ -281,8 +279,8 @@ TEST(a_worker_whose_alarm_is_refused_later_runs_and_stops)
 #endif
 
 /*
- * In a time namespace in which the machine seems to have been suspended for a day: this program once more, the tests of
- * workers and loops only.
+ * Runs the tests of workers and loops of this program again, in a time namespace in which the machine seems to have
+ * been suspended for a day.
  */
 static int run_suspended(const char *self, const char *word)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* HWT_COLLECT: no task is called, hwt_timer_advance_batch hands out what is due. */
+/* HWT_COLLECT: no task is called, hwt_timer_advance_batch hands timeouts out. */
 #include "support.h"
 
 #define BATCH 64
@@ -115,13 +115,13 @@ TEST(each_timer_has_its_own_advance)
 	CHECK_RC(hwt_timer_advance_batch(timer, HWT_MS(1), fired, BATCH, NULL, &next_ns), EINVAL);
 	CHECK_RC(hwt_timer_advance_batch(timer, -1, fired, BATCH, &n, &next_ns), EINVAL);
 	CHECK(n == 4711 && next_ns == -1);
-	CHECK_RC(hwt_timer_advance_batch(timer, HWT_MS(1), fired, BATCH, &n, NULL), 0); /* who wants no answer */
+	CHECK_RC(hwt_timer_advance_batch(timer, HWT_MS(1), fired, BATCH, &n, NULL), 0); /* next_ns may be NULL */
 	CHECK_INT(n, ==, 1);
 	CHECK_RC(hwt_timer_destroy(timer), 0);
 	CHECK_RC(hwt_timer_destroy(other), 0);
 }
 
-/* What has come does not wait for a call with room: it may have been cancelled meanwhile. */
+/* Operations do not wait in the lanes for a call with room: they would gather there. */
 TEST(with_room_for_none_it_takes_in_what_has_come_while_something_is_due)
 {
 	hwt_timer *timer = collecting_timer();

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * hwt.hpp, as its users see it: built as C++17 and as C++20, which adds the tests of coroutines.  What needs no threads
- * runs on a virtual clock.
+ * hwt.hpp, as its users see it: built as C++17 and as C++20, which adds the tests of coroutines.  Tests that need no
+ * threads use a virtual clock.
  */
 #include <hwt.hpp>
 
@@ -25,9 +25,7 @@ __attribute__((constructor)) static void limit_time()
 	alarm(1800);
 }
 
-/*
- * Memory: what the callables of this base take, and that there is none.
- */
+/* Memory: counts the allocations for callables of this base, and can refuse them. */
 
 static std::atomic<unsigned> allocations;
 static bool no_memory;
@@ -76,7 +74,7 @@ template <class Condition> static bool wait_for(Condition condition)
 	return true;
 }
 
-/* Move-only, and larger than a pointer.  Counts runs, and how many exist that have not been moved from. */
+/* A callable, move-only and larger than a pointer.  Counts its runs, and the objects that have not been moved from. */
 struct counts {
 	std::atomic<int> alive{ 0 }, runs{ 0 };
 };
@@ -361,7 +359,7 @@ TEST(a_callable_may_schedule_into_its_own_timeout)
 	CHECK_INT(chain.runs, ==, 3);
 }
 
-/* Its callable ends it before schedule has returned: on_earlier lets the time pass in another thread. */
+/* The callable ends its own timeout before schedule has returned: on_earlier lets the time pass in another thread. */
 struct session {
 	hwt::timeout limit{ hwt::ending::cancel };
 };
@@ -394,11 +392,11 @@ TEST(schedule_ends_what_there_was_as_it_was_told_before_the_callable_ran)
 	CHECK(!late.timer.schedule(
 	    1h, [] {}, place->limit));
 	hwt::handle before = place->limit;
-	tell(late.timer, 0ms); /* what is earlier from now on is told */
+	tell(late.timer, 0ms); /* from now on an earlier timeout calls on_earlier */
 	late.advance = true;
 	CHECK(!late.timer.schedule(
 	    1ms,
-	    [place] { /* another one comes into its place */
+	    [place] { /* another timeout comes into its place */
 		      place->~session();
 		      (new (place) session)->limit.end_by(hwt::ending::leave);
 	    },
@@ -430,7 +428,7 @@ TEST(the_end_of_a_timeout_waits_for_its_callable)
 TEST(the_end_of_a_timeout_that_cancels_does_not_wait)
 {
 	std::atomic<bool> began{ false }, go_on{ false };
-	hwt::timer timer(1ms); /* its end waits for the callable, which uses them */
+	hwt::timer timer(1ms); /* its destructor waits for the callable, which uses them */
 	hwt::timeout out(hwt::ending::cancel);
 
 	CHECK(!timer.schedule(
@@ -441,7 +439,7 @@ TEST(the_end_of_a_timeout_that_cancels_does_not_wait)
 	    },
 	    out));
 	CHECK(wait_for([&] { return began.load(); }));
-	out.reset(); /* it would never return */
+	out.reset(); /* a wait for itself would never return */
 	go_on = true;
 }
 
@@ -536,9 +534,7 @@ TEST(a_constructor_throws_and_nothing_else)
 	CHECK(!driven.start() && !driven.grid(start) && start == 0ns);
 }
 
-/*
- * A loop of one's own
- */
+/* The caller's loop */
 
 TEST(a_loop_is_told_when_to_advance_and_in_parts)
 {
@@ -623,7 +619,7 @@ TEST(a_walk_shows_what_waits_and_an_exception_comes_through)
 	CHECK(timer.for_each([](const hwt_pending &) {}).value() == EINVAL);
 }
 
-/* Cancelled, run and left, from several threads: as many callables destroyed as made. */
+/* Several threads cancel timeouts, let them run or leave them: as many callables are destroyed as were made. */
 TEST(callables_of_many_threads_are_each_destroyed_once)
 {
 	constexpr int threads = 4, each = 2000;
@@ -652,7 +648,7 @@ TEST(callables_of_many_threads_are_each_destroyed_once)
 
 #ifdef HWT_COROUTINES
 
-/* Starts at once and goes on by itself. */
+/* A coroutine that starts at once and goes on by itself. */
 struct detached {
 	struct promise_type {
 		detached get_return_object()
@@ -691,7 +687,7 @@ static detached sleep_a_while(hwt::timer &timer, nap &nap, std::chrono::nanoseco
 	nap.over++;
 }
 
-/* A thread for each job. */
+/* An executor with a thread for each job. */
 struct pool {
 	std::vector<std::thread> threads;
 	std::vector<std::thread::id> ids;
@@ -798,7 +794,7 @@ TEST(coroutines_that_sleep_end_with_their_timer)
 	CHECK_INT(stoppable.error, ==, ECANCELED);
 	CHECK_INT(first, ==, ECANCELED);
 	CHECK_INT(second, ==, ECANCELED);
-	source.request_stop(); /* finds nobody */
+	source.request_stop(); /* no sleep hears it */
 }
 
 static detached sleep_again(hwt::sleep &sleep, nap &nap, int times)
@@ -874,7 +870,7 @@ static detached sleep_again_and_again(hwt::timer &timer, counts &of, int turns, 
 	owned();
 }
 
-/* Stops race with the ends of sleeps and with their beginnings: each coroutine goes on exactly once each time. */
+/* Stops race with the beginnings and ends of sleeps: each coroutine goes on exactly once after each sleep. */
 TEST(stops_race_with_the_ends_of_sleeps)
 {
 	constexpr unsigned rounds = 20, each = 50;

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* hwt_timer_each: what it shows, once each, also while other threads schedule, move, cancel and stop. */
+/* hwt_timer_each: it shows each timeout once, also while other threads schedule, move, cancel and stop. */
 #include "support.h"
 
 #define ROOM 64
 
-/* What a walk has shown. */
+/* The timeouts that a walk has shown. */
 struct shown {
 	hwt_pending all[ROOM];
-	unsigned count, most; /* most: after so many it ends; 0: never */
+	unsigned count, most; /* most: the walk ends after this many; 0: never */
 };
 
 static bool show(void *ctx, const hwt_pending *pending)
@@ -93,7 +93,7 @@ TEST(it_shows_each_with_its_task_arg_deadline_and_period)
 	CHECK_RC(hwt_new_timeout(timer, count_task, NULL, HWT_S(3), &gone), 0);
 	CHECK_RC(hwt_new_timeout(timer, count_task, &other, INT64_MAX, &moved), 0);
 	CHECK_RC(hwt_cancel(gone), 0);
-	for (unsigned round = 0; round < 2; round++) { /* in the lane, and in the wheel */
+	for (unsigned round = 0; round < 2; round++) { /* timeouts in the lane, and in the wheel */
 		shown = walk(timer);
 		CHECK_INT(shown.count, ==, 4);
 		CHECK_SHOWN(&shown, once, count_task, &ran, HWT_S(3), 0, HWT_PENDING);
@@ -131,11 +131,11 @@ TEST(a_visit_that_returns_false_is_the_last)
 	CHECK_RC(hwt_timer_destroy(timer), 0);
 }
 
-/* In a task. */
+/* A walk in a task. */
 static struct {
 	hwt_timer *timer;
 	struct shown shown;
-	unsigned acts; /* of what the task does first */
+	unsigned acts; /* flags: what the task does first */
 } inside;
 
 enum { REARMS = 1, CANCELS = 2 };
@@ -163,7 +163,7 @@ TEST(one_that_runs_has_its_deadline_or_that_of_its_next_run)
 	CHECK_RC(hwt_timer_advance(inside.timer, HWT_S(2), NULL), 0);
 	CHECK_INT(inside.shown.count, ==, 1);
 	CHECK_SHOWN(&inside.shown, again, walk_task, NULL, HWT_S(4), HWT_S(2), HWT_RUNNING);
-	inside.acts = CANCELS; /* in its run, which goes on */
+	inside.acts = CANCELS; /* cancelled in its run, which goes on */
 	CHECK_RC(hwt_timer_advance(inside.timer, HWT_S(4), NULL), 0);
 	CHECK_INT(inside.shown.count, ==, 1);
 	CHECK_SHOWN(&inside.shown, again, walk_task, NULL, HWT_S(6), HWT_S(2), HWT_RUNNING);
@@ -210,7 +210,7 @@ TEST(after_a_stop_it_shows_what_is_still_to_be_handed_out)
 	for (unsigned i = 0; i < 5; i++)
 		CHECK_RC(hwt_new_timeout(timer, count_task, &timeouts[i], HWT_S(i), &timeouts[i]), 0);
 	CHECK_RC(hwt_new_timeout_ex(timer, &spec, &timeouts[5]), 0);
-	CHECK_RC(hwt_timer_advance(timer, HWT_S(1), NULL), 0); /* two have run */
+	CHECK_RC(hwt_timer_advance(timer, HWT_S(1), NULL), 0); /* two timeouts have run */
 	CHECK_RC(hwt_timer_stop(timer, &count), 0);
 	CHECK_INT(count, ==, 4);
 	shown = walk(timer);
@@ -228,7 +228,7 @@ TEST(after_a_stop_it_shows_what_is_still_to_be_handed_out)
 	CHECK_RC(hwt_timer_destroy(timer), 0);
 }
 
-/* What a visit may do. */
+/* Makes the calls that a visit may make. */
 static bool act(void *ctx, const hwt_pending *pending)
 {
 	hwt_timer *timer = hwt_timeout_timer(pending->timeout);
@@ -274,8 +274,8 @@ TEST(a_visit_may_cancel_move_schedule_walk_advance_and_stop)
 }
 
 /*
- * Beside a worker.  Each kind of timeout has a task of its own, and an arg in a table of its own, so that a mixture of
- * two shows.
+ * Walks beside a worker.  Each kind of timeout has its own task, and args in its own table, so that a mixture of two
+ * timeouts is visible.
  */
 #define FIXED 200u
 #define MEMBERS 512u
@@ -330,12 +330,12 @@ static void again_task(hwt_timeout timeout, void *arg)
 static void late_task(hwt_timeout timeout, void *arg)
 {
 	(void)timeout;
-	CHECK(arg == NULL); /* it never runs */
+	CHECK(arg == NULL); /* its task never runs */
 }
 
 static hwt_task *const task_of[KINDS] = { plain_task, owned_task, periodic_task, again_task, late_task };
 
-/* Each kind's period is its own, and so is that of each of its members. */
+/* Returns the period of a member, which no other member has. */
 static int64_t period_of(const struct member *member)
 {
 	return member->kind == PERIODIC ? HWT_MS(2) + member->number : 0;
@@ -352,7 +352,7 @@ static hwt_timeout schedule(enum kind kind, unsigned number, int64_t delay_ns)
 	return timeout;
 }
 
-/* Keeps some in the air, of which most are cancelled. */
+/* Keeps some timeouts pending, most of which it cancels. */
 static void *churn(void *arg)
 {
 	struct prng prng = { *(uint64_t *)arg };

@@ -43,7 +43,7 @@ static int spawn(void *ctx, void (*run)(void *job), void *job)
 	return 0;
 }
 
-/* With a worker and, if wanted, an executor that makes a thread for each job. */
+/* Makes a timer with a worker and, if wanted, an executor that makes a thread for each job. */
 static hwt_timer *spawn_timer(int64_t tick_ns, bool with_executor)
 {
 	hwt_executor executor = { spawn, NULL };
@@ -67,9 +67,9 @@ static void begin_task(hwt_timer *timer, hwt_task *task, void *arg, atomic_uint 
  * Signals
  */
 
-/* What a handler saw.  Handlers run on any thread, one test at a time. */
+/* Signals that a handler caught.  Handlers run on any thread, one test at a time. */
 static atomic_uint caught, caught_elsewhere;
-static pthread_t catcher; /* the thread that is to catch */
+static pthread_t catcher; /* the thread that must catch the signal */
 static void *guarded_page;
 
 static void catch (int signal)
@@ -85,7 +85,7 @@ static void open_page(int signal)
 		_exit(1);
 }
 
-/* Until sigaction(signal, before): the handler. */
+/* Installs a handler.  sigaction(signal, before) restores the old one. */
 static void handle(int signal, void (*handler)(int), struct sigaction *before)
 {
 	struct sigaction action = { .sa_handler = handler };
@@ -104,7 +104,7 @@ static void touch_task(hwt_timeout timeout, void *arg)
 	atomic_fetch_add((atomic_uint *)arg, 1);
 }
 
-/* As a collector of garbage does it, or a crash reporter. */
+/* As a garbage collector or a crash reporter handles faults. */
 TEST(a_fault_of_a_task_reaches_the_handler_of_the_program)
 {
 	hwt_timer *timer = new_timer(TICK_NS, 64);
@@ -122,7 +122,7 @@ TEST(a_fault_of_a_task_reaches_the_handler_of_the_program)
 	CHECK_RC(hwt_timer_destroy(timer), 0);
 }
 
-/* Until a signal has come, or far more processor time has gone than the profiler lets pass. */
+/* Burns processor time until a signal has come, or far longer than the profiler's interval. */
 static void burn_task(hwt_timeout timeout, void *arg)
 {
 	struct timespec used = { 0 };
@@ -146,21 +146,21 @@ TEST(a_profiler_sees_the_worker)
 	REQUIRE(hwt_timer_start(timer) == 0);
 	sigemptyset(&prof);
 	sigaddset(&prof, SIGPROF);
-	REQUIRE(pthread_sigmask(SIG_BLOCK, &prof, &mine) == 0); /* so that it is the worker's, and nobody else's */
+	REQUIRE(pthread_sigmask(SIG_BLOCK, &prof, &mine) == 0); /* so that only the worker can get it */
 	REQUIRE(setitimer(ITIMER_PROF, &each_ms, NULL) == 0);
 	begin_task(timer, burn_task, &ran, &ran);
 	REQUIRE(setitimer(ITIMER_PROF, &never, NULL) == 0);
 	CHECK_INT(caught, >, 0);
 	REQUIRE(sigaction(SIGPROF, &(struct sigaction){ .sa_handler = SIG_IGN }, NULL) ==
-		0); /* one that is on its way */
+		0); /* a signal that is on its way */
 	REQUIRE(pthread_sigmask(SIG_SETMASK, &mine, NULL) == 0);
 	REQUIRE(sigaction(SIGPROF, &before, NULL) == 0);
 	CHECK_RC(hwt_timer_destroy(timer), 0);
 }
 
 /*
- * Threads that are cancelled.  A cancelled thread would leave at the first cancellation point that it meets: with a
- * mutex of the library, or half of the work done.  So there is none in any call, and the thread leaves after it.
+ * Threads that are cancelled.  A cancelled thread would leave at the first cancellation point: with a mutex of the
+ * library locked, or half of the work done.  So no call contains one, and the thread leaves after the call.
  */
 
 struct gate {
@@ -177,7 +177,7 @@ static void gate_task(hwt_timeout timeout, void *arg)
 		sleep_ns(HWT_US(200));
 }
 
-/* A cancellation point. */
+/* Contains a cancellation point. */
 static void sleepy_release(void *arg)
 {
 	sleep_ms(1);
@@ -194,7 +194,7 @@ struct victim {
 	hwt_timer *timer;
 	hwt_timeout timeout;
 	void (*call)(struct victim *victim);
-	bool pending; /* cancelled before the call, not in the middle of it */
+	bool pending; /* the thread is cancelled before the call, not in the middle of it */
 	atomic_uint entered, returned, count;
 };
 
@@ -220,20 +220,20 @@ static pthread_t start_victim(struct victim *victim)
 	REQUIRE(pthread_create(&thread, NULL, victim_thread, victim) == 0);
 	REQUIRE(wait_count(&victim->entered, 1));
 	if (!victim->pending) {
-		sleep_ms(5); /* until it waits, most likely */
+		sleep_ms(5); /* until the thread waits, most likely */
 		REQUIRE(pthread_cancel(thread) == 0);
 	}
 	return thread;
 }
 
-/* It has returned from the call, and was cancelled then. */
+/* Joins the victim, and checks that it returned from the call and was cancelled then. */
 static void join_victim(struct victim *victim, pthread_t thread)
 {
 	void *result = NULL;
 
 	REQUIRE(pthread_join(thread, &result) == 0);
 	CHECK(result == PTHREAD_CANCELED || !victim->pending);
-	/* What it may have left locked would make the rest of the test wait for ever. */
+	/* If it has left a lock locked the rest of the test would wait for ever. */
 	REQUIRE(atomic_load(&victim->returned) == 1);
 }
 
@@ -280,7 +280,7 @@ static void call_advance(struct victim *victim)
 	CHECK_RC(hwt_timer_advance(victim->timer, HWT_S(1), NULL), 0);
 }
 
-/* Those that do not wait for anybody. */
+/* Makes the calls that do not wait. */
 static void call_others(struct victim *victim)
 {
 	hwt_config config = { .size = sizeof(config) };
@@ -324,7 +324,7 @@ TEST(a_cancelled_thread_leaves_after_the_call)
 	CHECK_RC(hwt_timer_destroy(victim.timer), 0);
 }
 
-/* With a task in progress.  The thread that calls waits for it, cancelled before or meanwhile. */
+/* Makes a call that waits for a running task.  The calling thread is cancelled before or meanwhile. */
 static void cancel_in_a_wait(void (*call)(struct victim *victim), bool pending, bool with_executor)
 {
 	struct victim victim = { .timer = spawn_timer(TICK_NS, with_executor), .call = call, .pending = pending };
@@ -350,7 +350,7 @@ TEST(a_thread_that_is_cancelled_while_it_waits_for_a_task_leaves_after_the_call)
 	}
 }
 
-/* Tasks and finalisers that run in the call are cancellation points, and are not cut short. */
+/* Tasks and finalisers that run in the call contain cancellation points, and are not cut short. */
 TEST(a_cancelled_thread_runs_the_tasks_of_its_call_to_the_end)
 {
 	struct victim victim = { .timer = virtual_timer(), .call = call_advance, .pending = true };
@@ -362,7 +362,7 @@ TEST(a_cancelled_thread_runs_the_tasks_of_its_call_to_the_end)
 	run_victim(&victim);
 	CHECK_INT(victim.count, ==, 3);
 
-	/* In stop what had been cancelled, in destroy what stop gave back. */
+	/* Stop calls the finalisers of cancelled timeouts, destroy those of timeouts that stop gave back. */
 	spec.when_ns = HWT_S(3600);
 	for (unsigned i = 0; i < 3; i++) {
 		CHECK_RC(hwt_new_timeout_ex(victim.timer, &spec, &timeout), 0);
@@ -391,7 +391,7 @@ static void *stop_thread(void *arg)
 	return NULL;
 }
 
-/* A stop that would wait for ever ends the program, and not its patience. */
+/* Stops a timer.  If the stop hangs, the test fails at once and ends the program. */
 static void stop_within_patience(hwt_timer *timer)
 {
 	struct caller caller = { timer, 0 };
@@ -418,7 +418,7 @@ static int execute_cancelled(void *ctx, void (*run)(void *job), void *job)
 	return pthread_create(thread, NULL, cancelled_job_thread, spawned);
 }
 
-/* The thread leaves after the task and its finaliser, and stop waits for no job that is gone. */
+/* The thread leaves after the task and its finaliser, and stop does not wait for a job that has ended. */
 TEST(a_cancelled_thread_of_an_executor_runs_its_job_to_the_end)
 {
 	pthread_t thread;
@@ -445,7 +445,7 @@ static void tell_self_task(hwt_timeout timeout, void *arg)
 	*(pthread_t *)arg = pthread_self();
 }
 
-/* It is the library's: that a task knows its name changes nothing. */
+/* The worker belongs to the library: a cancel by a task that knows its id has no effect. */
 TEST(a_worker_that_is_cancelled_goes_on)
 {
 	hwt_timer *timer = new_timer(TICK_NS, 64);
@@ -464,7 +464,10 @@ TEST(a_worker_that_is_cancelled_goes_on)
 	CHECK_RC(hwt_timer_destroy(timer), 0);
 }
 
-/* An exception ended the worker while the timer went on accepting.  In C: signals that interrupt its sleep. */
+/*
+ * In another timer an exception ended the worker while the timer went on accepting.  In C: signals that interrupt its
+ * sleep.
+ */
 TEST(row27_worker_survives_signals)
 {
 	enum { COUNT = 10 };
@@ -499,7 +502,7 @@ static void note_slack(hwt_timeout timeout, void *arg)
 	atomic_store((atomic_int *)arg, prctl(PR_GET_TIMERSLACK, 0UL, 0UL, 0UL, 0UL));
 }
 
-/* Linux adds 50 us to the sleeps of a thread that does not ask it to be exact. */
+/* Linux adds up to 50 us to the sleeps of a thread that does not ask for exact ones. */
 TEST(a_worker_asks_the_system_for_exact_sleeps)
 {
 	hwt_timer *timer = new_timer(HWT_MS(1), 64);

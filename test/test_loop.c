@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What the manual promises to a loop that drives a timer: its descriptor, its clock, on_earlier, its own lock. */
+/* The manual's promises to a loop that drives a timer: descriptor, clock, on_earlier, the loop's lock. */
 #include "support.h"
 
 #include <fcntl.h>
@@ -24,7 +24,7 @@ TEST(the_descriptor_is_closed_on_exec)
 	CHECK_RC(hwt_timer_destroy(timer), 0);
 }
 
-/* "Schedule, then fork": each of the two has what was pending, and its own from there on. */
+/* "Schedule, then fork": parent and child both have the pending timeouts, and are independent from then on. */
 TEST(a_driven_timer_goes_on_in_a_forked_child)
 {
 	hwt_timer *timer = driven_timer();
@@ -61,7 +61,7 @@ TEST(a_worker_or_a_clock_of_ones_own_has_no_descriptor)
 	CHECK_RC(hwt_timer_advance(NULL, 0, &next_ns), EINVAL);
 	CHECK_RC(hwt_timer_next(NULL, &next_ns), EINVAL);
 	CHECK_RC(hwt_timer_fd(NULL, &fd), EINVAL);
-	for (unsigned i = 0; i < 4; i++) { /* not started, and started */
+	for (unsigned i = 0; i < 4; i++) { /* timers that are not started, and started ones */
 		hwt_timer *timer = flagged_timer(flags[i % 2]);
 
 		if (i / 2 != 0)
@@ -77,7 +77,7 @@ TEST(a_worker_or_a_clock_of_ones_own_has_no_descriptor)
 	CHECK(fd == 17 && next_ns == 17);
 }
 
-/* Also on a grid that has a tick there. */
+/* INT64_MAX never comes, also on a grid that has a tick there. */
 TEST(the_last_time_never_comes)
 {
 	hwt_config config = HWT_CONFIG_INIT;
@@ -98,7 +98,7 @@ TEST(the_last_time_never_comes)
 	CHECK_RC(hwt_timer_destroy(timer), 0);
 }
 
-/* The first time is refused if it is none of the clock; one that is old makes no clock of its own. */
+/* A first time that the clock never shows is refused; an old first time does not change the clock. */
 TEST(the_clock_of_a_loop_is_the_systems)
 {
 	static const int64_t bad_ns[] = { 0, -1, INT64_MIN };
@@ -110,7 +110,7 @@ TEST(the_clock_of_a_loop_is_the_systems)
 	NEEDS_LINUX();
 	for (unsigned i = 0; i < 3; i++)
 		CHECK_RC(hwt_timer_advance(timer, bad_ns[i], &next_ns), EINVAL);
-	CHECK_RC(hwt_timer_start(timer), 0); /* as the first timeout does */
+	CHECK_RC(hwt_timer_start(timer), 0); /* as the first timeout starts it */
 	for (unsigned i = 0; i < 3; i++)
 		CHECK_RC(hwt_timer_advance(timer, bad_ns[i], &next_ns), EINVAL);
 	CHECK_INT(next_ns, ==, 17);
@@ -119,7 +119,7 @@ TEST(the_clock_of_a_loop_is_the_systems)
 	CHECK_RC(hwt_timer_fd(timer, &fd), 0);
 	run.not_before_ns = hwt_now() + HWT_MS(50);
 	CHECK_RC(hwt_new_timeout(timer, run_task, &run, HWT_MS(50), NULL), 0);
-	for (unsigned i = 0; i < 3; i++) { /* later ones are times that go back */
+	for (unsigned i = 0; i < 3; i++) { /* later such times go back */
 		CHECK_RC(hwt_timer_advance(timer, bad_ns[i], &next_ns), 0);
 		CHECK_INT(next_ns, >=, run.not_before_ns);
 	}
@@ -154,7 +154,7 @@ TEST(without_descriptors_left_it_fails_and_works_later)
 
 static void tell(void *ctx)
 {
-	sleep_ns(1); /* a cancellation point */
+	sleep_ns(1); /* contains a cancellation point */
 	atomic_fetch_add((atomic_uint *)ctx, 1);
 }
 
@@ -223,7 +223,7 @@ TEST(a_stop_makes_the_descriptor_readable)
 
 	NEEDS_LINUX();
 	CHECK_RC(hwt_timer_fd(timer, &fd), 0);
-	CHECK(wait_readable(fd)); /* the first time at once */
+	CHECK(wait_readable(fd)); /* readable at once the first time */
 	CHECK_RC(hwt_timer_advance(timer, hwt_now(), NULL), 0);
 	CHECK(!is_readable_within(fd, 0));
 	CHECK_RC(hwt_timer_stop(timer, NULL), 0);
@@ -280,7 +280,7 @@ static hwt_timer *parked_timer(void)
 	return timer;
 }
 
-/* The clock has not come to the deadline, but the caller says that the time has. */
+/* The clock has not come to the deadline, but the told time has. */
 TEST(a_job_goes_by_the_time_that_was_told)
 {
 	hwt_timer *timer = parked_timer();
@@ -299,7 +299,7 @@ static void run_in_an_hour(hwt_timeout timeout, void *arg)
 	CHECK_RC(hwt_reschedule(timeout, HWT_S(3600)), 0);
 }
 
-/* The descriptor hears of it when the task is over, so it need not ring before. */
+/* The end of the task rings the descriptor, so it need not ring before. */
 TEST(the_descriptor_does_not_ring_for_a_task_that_is_running)
 {
 	hwt_timer *timer = parked_timer();

@@ -7,7 +7,7 @@
 #define TICK_NS HWT_MS(1)
 #define MIB (INT64_C(1) << 20)
 
-/* What is resident, with what libc has kept for later given back. */
+/* Returns the resident bytes, after libc has given its free memory back. */
 static int64_t resident(void)
 {
 #ifdef __GLIBC__
@@ -18,7 +18,7 @@ static int64_t resident(void)
 
 TEST(a_pending_timeout_takes_at_most_80_bytes)
 {
-	unsigned count = 1000000; /* fewer, and it would be slabs that are measured */
+	unsigned count = 1000000; /* with fewer, slabs would dominate the result */
 	hwt_timer *timer = new_timer(TICK_NS, 512);
 	struct prng prng = { 1 };
 	int64_t before, after;
@@ -36,7 +36,7 @@ TEST(a_pending_timeout_takes_at_most_80_bytes)
 	if (SANITIZED || before < 0 || after < 0)
 		SKIP("resident bytes are not the library's alone, or not known");
 	printf("# %.1f bytes a timeout\n", (double)(after - before) / count);
-	/* And of records, nodes and buckets a slab each that has just been begun. */
+	/* Besides, one slab of records, of nodes and of buckets each that has just been begun. */
 	CHECK_INT(after - before, <=, 80 * (int64_t)count + 6 * MIB);
 }
 

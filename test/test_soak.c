@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A mixed load that goes on and on: what the process holds, in memory, descriptors and threads, must not grow after the
- * first third.  HWT_SOAK_S sets the seconds; 2 in make check, 600 in make soak.
+ * A mixed load that goes on and on: the memory, descriptors and threads of the process must not grow after the first
+ * third.  HWT_SOAK_S sets the seconds; 2 in make check, 600 in make soak.
  */
 #include "support.h"
 
@@ -33,7 +33,7 @@ static unsigned entries(const char *path)
 	return count;
 }
 
-/* A thread that has been joined may stay in the listing for a moment. */
+/* Counts the entries of a folder.  A joined thread may stay listed for a moment. */
 static unsigned settled_entries(const char *path, unsigned wanted)
 {
 	unsigned count = entries(path);
@@ -44,7 +44,7 @@ static unsigned settled_entries(const char *path, unsigned wanted)
 	return count;
 }
 
-/* Keeps a window of timeouts, short and long, and cancels at random; what is cancelled may have ended long ago. */
+/* Keeps a window of timeouts, short and long, and cancels at random; a cancelled timeout may have ended long ago. */
 static void *load(void *arg)
 {
 	hwt_timer *timer = *(hwt_timer **)arg;
@@ -62,7 +62,10 @@ static void *load(void *arg)
 			CHECK_RC(hwt_new_timeout(timer, count_run, NULL, delay_ns, slot), 0);
 		}
 		done += 2000;
-		/* A worker without a processor holds more and more, and rightly: it is waited for now and then. */
+		/*
+		 * While the worker has no processor, memory grows, and rightly so: so this thread waits for it now and
+		 * then.
+		 */
 		if (done % 20000 == 0)
 			wait_ticks(timer, 1, 0);
 		if (done == 20000)
@@ -74,7 +77,7 @@ static void *load(void *arg)
 	return NULL;
 }
 
-/* A timer that lives for a moment, as in a program that makes one a connection. */
+/* Makes a short-lived timer, as a program with a timer for each connection does. */
 static void short_life(void)
 {
 	hwt_timer *timer = new_timer(HWT_MS(1), 64);
@@ -92,9 +95,9 @@ TEST(nothing_grows)
 	unsigned fds, threads, rounds = 0;
 	struct crew crew;
 
-	alarm((unsigned)seconds + HANG_S); /* a longer run than the others may take */
+	alarm((unsigned)seconds + HANG_S); /* this test may run longer than the others */
 	crew_start(&crew, THREADS, load, timers, sizeof(timers[0]));
-	REQUIRE(wait_count(&warm, THREADS)); /* so the worker is there, too */
+	REQUIRE(wait_count(&warm, THREADS)); /* so that the worker exists, too */
 	begin_ns = hwt_now();
 	fds = entries("/proc/self/fd");
 	threads = entries("/proc/self/task");
@@ -113,7 +116,7 @@ TEST(nothing_grows)
 	}
 	atomic_store(&over, 1);
 	crew_join(&crew);
-	if (!SANITIZED) /* they keep freed memory for a while */
+	if (!SANITIZED) /* sanitizers keep freed memory for a while */
 		CHECK_INT(most, <, settled + GROWTH_MAX);
 	CHECK_INT(hwt_pending_timeouts(timer), <, THREADS * WINDOW);
 	CHECK_RC(hwt_timer_destroy(timer), 0);

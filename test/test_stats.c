@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What hwt_timer_stats says, against what happened. */
+/* The numbers of hwt_timer_stats, compared with what happened. */
 #include "support.h"
 
 #define TICK_NS HWT_MS(1)
@@ -31,7 +31,7 @@ TEST(bad_arguments_are_refused)
 	CHECK_RC(hwt_timer_destroy(timer), 0);
 }
 
-/* Larger than any version's structure: the caller never set it, and nothing is written. */
+/* The size is larger than any version's structure: the caller has not set it, and no byte is written. */
 TEST(a_size_that_was_never_set_is_refused)
 {
 	static const size_t sizes[] = { 4097, 1 << 20, (size_t)0xa5a5a5a5, SIZE_MAX };
@@ -56,7 +56,10 @@ TEST(a_size_that_was_never_set_is_refused)
 	CHECK_RC(hwt_timer_destroy(timer), 0);
 }
 
-/* A run is counted after its task has returned, and its tick after the last run of it. */
+/*
+ * Waits until runs have been counted: a run is counted after its task has returned, its tick after the last run of the
+ * tick.
+ */
 static bool wait_counted(hwt_timer *timer, uint64_t completed)
 {
 	struct patience patience = PATIENCE("the counts");
@@ -68,7 +71,7 @@ static bool wait_counted(hwt_timer *timer, uint64_t completed)
 	return true;
 }
 
-/* A worker that comes late finds a timeout due and has not slept for it, but not again and again. */
+/* A late worker may find a timeout due without having slept, but not each time. */
 TEST(a_sleep_that_ends_is_counted)
 {
 	hwt_timer *timer = timer_with(0, 0);
@@ -110,7 +113,7 @@ TEST(a_worker_sleeps_for_a_deadline_in_a_century)
 	}
 }
 
-/* A program that knows fewer fields, and one that knows more. */
+/* Programs that know fewer fields, and more. */
 TEST(older_and_newer_sizes_are_served)
 {
 	hwt_timer *timer = timer_with(0, HWT_CALLER_DRIVEN | HWT_VIRTUAL_CLOCK);

@@ -22,7 +22,9 @@
 #define HYDRAS 20000 /* at most */
 #define ROUNDS 16
 
-/* A pool of threads as executor.  Its queue is bounded; it refuses what does not fit, and more if told to. */
+/*
+ * A pool of threads as executor.  Its queue is bounded: it refuses jobs that do not fit, and further ones if told to.
+ */
 #define POOL_QUEUE 65536
 
 struct pool {
@@ -106,17 +108,17 @@ static void pool_stop(struct pool *pool)
 enum executing { ON_THE_WORKER, IN_A_POOL, INLINE, REFUSING, ON_TASK_THREADS, EXECUTINGS };
 enum driving { BY_THE_WORKER, BY_A_LOOP, BY_A_POLL, DRIVINGS };
 
-/* A timer, and what is going on around it. */
+/* A timer, and the state of the round around it. */
 struct world {
 	hwt_timer *timer;
 	enum executing executing;
 	enum driving driving;
 	int64_t limit;
 	uint32_t max_transfers;
-	bool starved; /* of memory, now and then */
+	bool starved; /* memory is refused now and then */
 	uint64_t seed;
 	struct life *lives;
-	atomic_uint taken; /* of the lives */
+	atomic_uint taken; /* lives that have been taken */
 	atomic_bool enough, stopped;
 	atomic_uint probes_done;
 	_Atomic int64_t slowest_probe_ns;
@@ -127,13 +129,13 @@ struct world {
 struct life {
 	struct world *world;
 	hwt_timeout timeout;
-	atomic_bool known; /* accepted, and the handle can be read */
+	atomic_bool known; /* the timeout has been accepted, and its handle may be read */
 	bool is_periodic, has_release;
-	unsigned rearms; /* left; its task's */
-	uint64_t random; /* its task's */
+	unsigned rearms; /* rearms left; only the task uses it */
+	uint64_t random; /* only the task uses it */
 	_Atomic int64_t floor_ns;
 	atomic_uint armings, runs, cancels, returns, releases, inside;
-	atomic_bool quiet; /* a hwt_cancel_sync has said that it does not run any more */
+	atomic_bool quiet; /* after a hwt_cancel_sync: the task does not run any more */
 };
 
 static struct pool pool;
@@ -147,7 +149,7 @@ static bool chance(uint64_t *random, unsigned one_in)
 	return yes;
 }
 
-/* rc must be 0 or one of the errors given; ENOMEM only where memory may be refused. */
+/* Checks that rc is 0 or one of the given errors; ENOMEM only where memory may be refused. */
 static bool one_of(const struct world *world, int rc, int a, int b, int c)
 {
 	return rc == 0 || rc == a || rc == b || rc == c || (rc == ENOMEM && world->starved);
@@ -161,7 +163,7 @@ static struct life *some_life(struct world *world, struct prng *prng)
 	if (taken == 0)
 		return NULL;
 	taken = taken < LIVES ? taken : LIVES;
-	/* Half of them from the newest: those are on their way. */
+	/* Half of the draws are from the newest lives, which are on their way. */
 	life = &world->lives[prng_below(prng, 2) == 0 ? prng_below(prng, taken)
 						      : taken - 1 - prng_below(prng, taken < 64 ? taken : 64)];
 	return atomic_load(&life->known) ? life : NULL;
@@ -186,7 +188,7 @@ static void cancel_and_wait(struct life *life)
 	atomic_store(&life->quiet, true);
 }
 
-/* The floor goes down before the call, since the task may start before that returns. */
+/* Lowers the floor before a call, since the task may start before the call returns. */
 static void lower_floor(struct life *life, int64_t deadline_ns)
 {
 	int64_t floor_ns = atomic_load(&life->floor_ns);
@@ -222,7 +224,7 @@ static void look_at(struct life *life)
 
 static void new_life(struct world *world, struct prng *prng);
 
-/* What a task or a finaliser does besides: what every other thread may do. */
+/* Makes calls in a task or a finaliser, which may do what every other thread may. */
 static void act_inside(struct life *life)
 {
 	struct world *world = life->world;
@@ -237,12 +239,12 @@ static void act_inside(struct life *life)
 		if (other != NULL)
 			cancel_life(other);
 		break;
-	case 2: /* two tasks on threads might wait for each other */
+	case 2: /* two tasks on task threads could wait for each other */
 		if (other != NULL && (world->executing == ON_THE_WORKER || world->executing == INLINE) &&
 		    atomic_load(&other->inside) == 0)
 			cancel_and_wait(other);
 		break;
-	case 3: /* from its own task that would be another arming */
+	case 3: /* in its own task this would re-arm */
 		if (other != NULL && other != life)
 			move_life(other, &prng);
 		break;
@@ -265,7 +267,7 @@ static void cancel_oneself(struct life *life, bool rearmed)
 		atomic_fetch_add(&life->cancels, 1);
 }
 
-/* The handle is taken from the call: the producer may not have written it yet. */
+/* Uses the handle that the task gets: the producer may not have stored its own yet. */
 static void live(hwt_timeout timeout, void *arg)
 {
 	struct life *life = arg;
@@ -309,7 +311,7 @@ static void release_life(void *arg)
 	act_inside(life);
 }
 
-/* Every way to make a timeout. */
+/* Schedules a timeout in one of all ways. */
 static int schedule(struct life *life, struct prng *prng)
 {
 	hwt_timer *timer = life->world->timer;
@@ -358,7 +360,7 @@ static void new_life(struct world *world, struct prng *prng)
 	}
 }
 
-/* What is asked of the timer itself. */
+/* Makes calls with the timer itself. */
 static void ask(struct world *world, struct prng *prng)
 {
 	hwt_config config = { .size = sizeof(config) };
@@ -402,7 +404,7 @@ struct actor {
 	uint64_t seed;
 };
 
-/* One that goes on after the stop finds that everything says so. */
+/* A thread that goes on after the stop checks that each call says so. */
 static void *act(void *arg)
 {
 	struct actor *actor = arg;
@@ -433,7 +435,7 @@ static void *act(void *arg)
 	return NULL;
 }
 
-/* Cut off one head, and another grows: with many of them a pass never finds the lane of the worker empty. */
+/* Each run schedules another: with many of them a pass never finds the worker's lane empty. */
 static void hydra(hwt_timeout timeout, void *arg)
 {
 	struct world *world = arg;
@@ -445,12 +447,12 @@ static void hydra(hwt_timeout timeout, void *arg)
 		atomic_fetch_add(&world->hydras_accepted, 1);
 }
 
-/* Schedules one timeout at a time.  A timer at its limit, or out of memory, may refuse it; then it tries again. */
+/* Schedules one timeout at a time.  A timer at its limit, or out of memory, may refuse; then the probe tries again. */
 static void *probe(void *arg)
 {
 	struct world *world = ((struct actor *)arg)->world;
 	struct prng prng = { ((struct actor *)arg)->seed };
-	static atomic_uint ran; /* both probes': outlives a round that failed */
+	static atomic_uint ran; /* shared by both probes; outlives a round that failed */
 
 	for (unsigned i = 0; i < PROBES_EACH; i++) {
 		int64_t began_ns = hwt_now(), slowest_ns = atomic_load(&world->slowest_probe_ns), took_ns;
@@ -476,7 +478,7 @@ static void *probe(void *arg)
 	return NULL;
 }
 
-/* A loop of the user's own. */
+/* The user's loop. */
 static void *drive(void *arg)
 {
 	struct world *world = ((struct actor *)arg)->world;
@@ -492,7 +494,7 @@ static void *drive(void *arg)
 		if (world->driving == BY_A_POLL && poll_fd.fd < 0)
 			(void)hwt_timer_fd(world->timer, &poll_fd.fd);
 		if (poll_fd.fd >= 0)
-			(void)poll(&poll_fd, 1, 50); /* a stop does not end it */
+			(void)poll(&poll_fd, 1, 50); /* a stop does not end the poll */
 		else if (rc == EBUSY || next_ns > hwt_now())
 			sleep_ns(HWT_US(200));
 	}
@@ -505,11 +507,11 @@ static int run_inline(void *ctx, void (*run)(void *job), void *job)
 	return 0;
 }
 
-/* Of the library's test build; NULL with the one that ships. */
+/* A symbol of the library's test build; NULL in the build that ships. */
 typedef bool mem_refuses(void);
 static _Atomic(mem_refuses *) *refuses;
 
-/* The same: from how many operations on a producer takes back what was cancelled in its lane. */
+/* A symbol of the test build: hwt_test_full, the records that wait in a lane before it is full. */
 static _Atomic uint64_t *full;
 
 static bool refuse_some(void)
@@ -587,8 +589,8 @@ static void check_law(const struct life *life)
 }
 
 /*
- * More than the worker takes in at once, so that they refill its lane as fast as it looks; where there is a limit they
- * leave room for the others.
+ * Returns their number: more than the worker takes in at once, so that they refill its lane as fast as it drains it;
+ * below a limit they leave room for the others.
  */
 static unsigned how_many_hydras(const struct world *world)
 {
@@ -599,7 +601,7 @@ static unsigned how_many_hydras(const struct world *world)
 	return hydras < HYDRAS ? hydras : HYDRAS;
 }
 
-/* Until the probes have seen what they came for. */
+/* Waits until the probes have run often enough. */
 static void let_live(struct world *world, struct actor *actors)
 {
 	struct crew acting, driving = { .count = 0 }, probing, stopping;
@@ -682,7 +684,7 @@ static void *start_or_be_refused(void *arg)
 	return NULL;
 }
 
-/* Stop raced start: a worker was left behind, or the stop hung. */
+/* In another timer stop raced start: a worker was left behind, or the stop hung. */
 TEST(row28_stop_races_start)
 {
 	unsigned rounds = scaled(500);

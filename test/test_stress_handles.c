@@ -1,16 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Handles under stress: what was written before a call is visible after the other.  That is for ThreadSanitizer, so
- * nothing but the library orders the accesses here.
+ * Handles under stress: writes before one call are visible after another.  For ThreadSanitizer only the library orders
+ * the accesses here.
  */
 #include "support.h"
 
 #define HOUR_NS HWT_S(3600)
 
-/*
- * A handle handed over without any ordering: two relaxed words, each written once, nothing is known before both are
- * seen.
- */
+/* A handle handed over without ordering: two relaxed words, each written once; the reader waits until it sees both. */
 struct letter {
 	unsigned before;              /* plain: written before hwt_new_timeout */
 	unsigned by_task;             /* plain: written by the task */
@@ -37,7 +34,9 @@ static void letter_task(hwt_timeout timeout, void *arg)
 	atomic_fetch_add_explicit(&letter->ended, 1, memory_order_relaxed);
 }
 
-/* Has the timer hold as many from this thread: afterwards it allocates nothing that a reader might know nothing of. */
+/*
+ * Schedules as many timeouts from this thread: afterwards the timer allocates no memory, which a reader could not know.
+ */
 static void warm_up(struct post *post)
 {
 	hwt_timeout *timeouts = calloc(post->count, sizeof(*timeouts));
@@ -84,7 +83,7 @@ static hwt_timeout read_handle(struct letter *letter)
 	return timeout;
 }
 
-/* Cancels, or sees that it has expired; in either case reads plainly what the other side has written. */
+/* Cancels each timeout, or sees that it has expired; then reads the other side's writes with plain loads. */
 static void *read_letters(void *arg)
 {
 	struct post *post = arg;
@@ -92,7 +91,7 @@ static void *read_letters(void *arg)
 	REQUIRE(wait_count(&post->warm, 1));
 	for (unsigned i = 0; i < post->count; i++) {
 		struct letter *letter = &post->letters[i];
-		/* By turns close behind the writer and far behind, where most have expired. */
+		/* In turns close behind the writer, and far behind, where most timeouts have expired. */
 		unsigned lag = i / 2000 % 2 ? 2000 : 0;
 		hwt_timeout timeout;
 
@@ -137,7 +136,7 @@ TEST(the_task_sees_what_the_scheduler_wrote)
 	for (unsigned i = 0; i < post.count; i++) {
 		CHECK_INT(post.letters[i].ended, ==, 1);
 		CHECK(post.letters[i].by_task == 0 ||
-		      post.letters[i].before == 3); /* the stop orders the tasks before us */
+		      post.letters[i].before == 3); /* the stop orders the tasks before this */
 	}
 	printf("# %u cancelled, %u seen expired, %zu returned\n", post.cancelled, post.expired, returned);
 	CHECK_RC(hwt_timer_destroy(post.timer), 0);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * A busy machine, preloaded: each thread of a test loses its processor again and again, at its next call of one of the
- * functions below, for up to HWT_WEATHER_MS (200).  A test that assumes what another thread has done by then, or how
- * long anything takes, fails here within a run or two; beside a real load it would fail once in a hundred.
+ * functions below, for up to HWT_WEATHER_MS (200).  A test that assumes what another thread has done, or how long a
+ * step takes, fails here within a run or two; beside a real load it would fail once in a hundred.
  *
  *     make weather                                  all test programs
  *     test/exec.sh weather:build/test/test_api      one of them
@@ -46,7 +46,7 @@ static uint64_t draw(uint64_t *state)
 	return *state;
 }
 
-/* A thread is away for more than half of its time. */
+/* Makes a thread lose its processor, for more than half of its time. */
 static void lose(void)
 {
 	static _Thread_local uint64_t state, next_ns;
@@ -64,7 +64,7 @@ static void lose(void)
 	if (now_ns() < next_ns)
 		return;
 	ns = draw(&state) % longest_ns;
-	if (draw(&state) % 4 != 0) /* most are short: a slice or two of the scheduler */
+	if (draw(&state) % 4 != 0) /* most losses are short: a slice or two of the scheduler */
 		ns /= 16;
 	away.tv_sec = (time_t)(ns / 1000000000);
 	away.tv_nsec = (long)(ns % 1000000000);
@@ -87,7 +87,7 @@ __attribute__((constructor)) static void look_out(void)
 	bad = strstr(path, "/test/") != NULL;
 }
 
-/* As the function itself, but late to begin and late to return. */
+/* Defines a function that begins late and returns late. */
 #define LATE(result, name, parameters, arguments)                                                                      \
 	result name parameters                                                                                         \
 	{                                                                                                              \

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The checker, only in the test build.  Stupid on purpose: no shortcut that the code under test takes is taken here. */
+/* The checker, only in the test build.  Stupid on purpose: it takes no shortcut of the code under test. */
 #include "check/check.h"
 #include "lane/lane.h"
 
@@ -7,9 +7,9 @@
 
 #include <stdio.h>
 
-/* A record's mark. */
+/* The mark of a record. */
 #define PLACE_MASK 0x3fu
-#define IN_SUBMITTED 0x40u /* urged: in the wheel or nowhere, too */
+#define IN_SUBMITTED 0x40u /* REQUEUED: it has another place, too */
 #define IN_CANCELLED 0x80u
 
 void hwt_check_failed(const char *invariant, const char *what, const char *file, int line)
@@ -49,7 +49,7 @@ static void put_nodes(const struct hwt_queue *queue)
 	for (hwt_node *node = queue->fifo.garbage; node != NULL; last = node, node = node->next) {
 		inventory_put(&all_nodes, "Q1", node, sizeof(*node), 1);
 		snapshot_seen |= behind && node == queue->fifo.head_snapshot;
-		behind &= node != queue->fifo.head; /* that one is the stub */
+		behind &= node != queue->fifo.head; /* the head is the stub */
 	}
 	HOLDS("Q1", last == queue->fifo.tail && !behind);
 	HOLDS("Q2", snapshot_seen);
@@ -64,7 +64,7 @@ static void check_nodes(const struct hwt_queue *queue)
 		HOLDS("Q1", all_nodes.mark[i] != 0);
 }
 
-/* Hands each value that waits in the queue, which has been checked, to `found`. */
+/* Calls `found` for each value that waits in a queue, which has been checked. */
 static void each_queued(const struct hwt_queue *queue, struct hwt_lane *lane,
 			void (*found)(struct hwt_lane *, struct hwt_record *))
 {
@@ -72,7 +72,7 @@ static void each_queued(const struct hwt_queue *queue, struct hwt_lane *lane,
 		found(lane, node->value);
 }
 
-/* Those that are elsewhere, too, are for found_requeued. */
+/* Records that have another place, too, are left to found_requeued. */
 static void found_submitted(struct hwt_lane *lane, struct hwt_record *record)
 {
 	HOLDS("R1", inventory_mark(&all_records, record) != NULL);
@@ -87,7 +87,7 @@ static void found_requeued(struct hwt_lane *lane, struct hwt_record *record)
 {
 	uint8_t *mark = inventory_mark(&all_records, record);
 
-	(void)lane; /* of the thread that moved it */
+	(void)lane; /* the lane of the thread that moved it */
 	if (!word_has(word_of(record), WORD_REQUEUED))
 		return;
 	HOLDS("R1", (*mark & IN_SUBMITTED) == 0);
@@ -98,7 +98,7 @@ static void found_cancelled(struct hwt_lane *lane, struct hwt_record *record)
 {
 	uint8_t *mark = inventory_mark(&all_records, record);
 
-	(void)lane; /* of the thread that cancelled it */
+	(void)lane; /* the lane of the thread that cancelled it */
 	HOLDS("R1", mark != NULL && (*mark & (IN_CANCELLED | IN_SUBMITTED)) == 0);
 	*mark |= IN_CANCELLED;
 }
@@ -122,7 +122,7 @@ static uint32_t length(const struct hwt_record *record)
 	return count;
 }
 
-/* What a pass that stop has ended did not send home; otherwise there is nothing between passes. */
+/* Checks the worker's chain of a slab.  Between passes it is empty, unless a stop has ended the pass. */
 static void check_chain(const struct hwt_record_slab *slab, bool midway)
 {
 	const struct hwt_record *last = slab->first;
@@ -136,7 +136,7 @@ static void check_chain(const struct hwt_record_slab *slab, bool midway)
 	HOLDS("S1", slab->last == last);
 }
 
-/* The pool of the lane that owns a slab; NULL: nobody does. */
+/* Returns the pool of the lane that owns a slab; NULL: no lane does. */
 static const struct hwt_pool *pool_of(const struct hwt_lanes *lanes, struct hwt_record_slab *slab)
 {
 	const void *owner = atomic_load_explicit(&slab->owner, memory_order_relaxed); /* relaxed: the timer is quiet */
@@ -150,7 +150,7 @@ static const struct hwt_pool *pool_of(const struct hwt_lanes *lanes, struct hwt_
 	return NULL;
 }
 
-/* record_slab.h.  The areas of all slabs are there. */
+/* Checks the invariants of record_slab.h for a slab.  The inventory has the areas of all slabs. */
 static void check_slab(const struct hwt_lanes *lanes, struct hwt_record_slab *slab, bool midway)
 {
 	const struct hwt_pool *pool = pool_of(lanes, slab);
@@ -191,11 +191,11 @@ static void check_slabs(const struct hwt_lanes *lanes, bool midway)
 
 #define STATE(name) (1u << STATE_##name)
 
-/* Which states a record may have where, if it is in no cancelled queue. */
+/* The states that a record may have in each place, if it is in no cancelled queue. */
 static const unsigned legal_states[PLACES] = {
 	[PLACE_NOWHERE] = 0,
 	[PLACE_FREE] = STATE(FREE) | STATE(EXPIRED) | STATE(CANCELLED) | STATE(LAZY),
-	/* FREE: one that has only been an extension. */
+	/* FREE: a record that has only been an extension. */
 	[PLACE_RETURNED] = STATE(FREE) | STATE(EXPIRED) | STATE(CANCELLED) | STATE(LAZY),
 	[PLACE_FREE_CHAIN] = STATE(FREE) | STATE(EXPIRED) | STATE(CANCELLED) | STATE(LAZY),
 	[PLACE_SUBMITTED] = STATE(QUEUED) | STATE(CANCELLED),
@@ -208,7 +208,7 @@ static const unsigned legal_states[PLACES] = {
 	[PLACE_EXTENSION] = STATE(FREE) | STATE(EXPIRED) | STATE(CANCELLED) | STATE(LAZY),
 };
 
-/* In a queue, and elsewhere too or not. */
+/* Returns true if a record in a queue may have its state, with or without another place. */
 static bool is_legal_with_queue(const struct hwt_record *record, enum word_state state, enum hwt_check_place index,
 				bool requeued)
 {
@@ -219,8 +219,8 @@ static bool is_legal_with_queue(const struct hwt_record *record, enum word_state
 }
 
 /*
- * After a stop: what is left has been cancelled, and was dropped or handed out, or is an extension of such; its place
- * member means nothing.
+ * Returns true if the record may have its state.  After a stop a record that is left has been cancelled and dropped or
+ * handed out, or is the extension of such a record; its member `place` is meaningless.
  */
 static bool is_legal(const struct hwt_timer *timer, const struct hwt_record *record, enum word_state state,
 		     uint8_t mark)
@@ -234,11 +234,11 @@ static bool is_legal(const struct hwt_timer *timer, const struct hwt_record *rec
 	return (legal_states[index] >> state & 1) != 0;
 }
 
-/* Of one that serves a timeout. */
+/* Checks the flags of a record that serves a timeout. */
 static void check_flags(uint64_t word, uint8_t mark)
 {
 	HOLDS("word",
-	      !word_has(word, WORD_RESCHEDULING | WORD_REARMED | WORD_LAST)); /* nobody is in a call, nothing runs */
+	      !word_has(word, WORD_RESCHEDULING | WORD_REARMED | WORD_LAST)); /* no thread is in a call, no task runs */
 	HOLDS("word", !word_has(word, WORD_RESCHEDULE_SEEN) || word_has(word, WORD_RESCHEDULED));
 	HOLDS("word", !word_has(word, WORD_PERIODIC) || word_has(word, WORD_EXTENDED));
 	HOLDS("word", !word_has(word, WORD_DROPPED) || word_state(word) == STATE_CANCELLED);
@@ -276,7 +276,7 @@ static void check_record(struct hwt_timer *timer, struct hwt_record *record, uin
 	*begun += word_generation(word) - base;
 }
 
-/* Calls found for each record that was ever carved. */
+/* Calls `found` for each record that was ever carved. */
 static void each_record(void (*found)(struct hwt_record *, uint8_t *))
 {
 	for (size_t i = 0; i < all_records.areas; i++) {
@@ -296,7 +296,7 @@ static void mark_extension(struct hwt_record *record, uint8_t *mark)
 		put_record(record_second(record), PLACE_EXTENSION);
 }
 
-/* All of R1, then lane.h. */
+/* Checks R1, then the invariants of lane.h. */
 static void check_records(struct hwt_timer *timer, struct hwt_check_counts *counts)
 {
 	const struct hwt_lanes *lanes = &timer->lanes;
@@ -321,14 +321,14 @@ static void check_records(struct hwt_timer *timer, struct hwt_check_counts *coun
 	for (struct hwt_record_slab *slab = record_slabs_newest(&lanes->slabs); slab != NULL; slab = slab->next)
 		was_given |= slab->base > 0;
 	HOLDS("L1", hwt_pending_timeouts(timer) == pending);
-	/* A slab that was given back has forgotten what began there. */
+	/* A slab that was given back has forgotten the begins of its records. */
 	HOLDS("L1", was_given || hwt_lanes_accepted(lanes) == begun);
 	HOLDS("L2", lanes->max_pending == 0 || ((int64_t)pending <= limited && limited <= lanes->max_pending));
 	if (state_of(timer) == TIMER_STARTED || state_of(timer) == TIMER_CLOCKED)
 		HOLDS("L2", limited == (lanes->max_pending == 0 ? 0 : (int64_t)pending)); /* G4 */
 }
 
-/* ready.h: T1, T2. */
+/* Checks T1 and T2 of ready.h. */
 static void check_ready(const struct hwt_ready *ready)
 {
 	const struct hwt_record *last = NULL;

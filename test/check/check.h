@@ -36,17 +36,17 @@
 
 #ifdef HWT_TEST
 
-/* How many records are where. */
+/* Counts of records by place. */
 struct hwt_check_counts {
 	size_t place[PLACES];
-	size_t cancelled; /* in a cancelled queue, elsewhere too or not */
-	size_t requeued;  /* the same of a submitted queue */
-	size_t chunks;    /* of the wheel, in use */
+	size_t cancelled; /* in a cancelled queue, with or without another place */
+	size_t requeued;  /* in a submitted queue and another place */
+	size_t chunks;    /* chunks of the wheel in use */
 	int64_t
 	    first; /* the least tick at which a member of the wheel has its place; of the levels only those unmoved */
 };
 
-/* Checks everything; counts may be NULL.  The first violation prints the invariant and aborts. */
+/* Checks all invariants; counts may be NULL.  The first violation prints the invariant and aborts. */
 void hwt_check_count(hwt_timer *timer, struct hwt_check_counts *counts);
 void hwt_check(hwt_timer *timer);
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * For the checker: an inventory of all units of one kind, records, nodes or chunks, that were ever allocated.  Each
- * list marks what it finds; a unit marked twice is in two places, one without a mark has been lost, and a list that
- * runs in a circle or out of its slabs is seen at its first wrong step.
+ * list marks its units.  A unit marked twice is in two places, and a unit without a mark has been lost; a list that
+ * runs in a circle or out of its slabs is found at its first wrong step.
  */
 #ifndef HWT_CHECK_INVENTORY_H
 #define HWT_CHECK_INVENTORY_H
@@ -20,7 +20,7 @@ _Noreturn void hwt_check_failed(const char *invariant, const char *what, const c
 #define HOLDS(invariant, condition)                                                                                    \
 	(likely(condition) ? (void)0 : hwt_check_failed(invariant, #condition, __FILE__, __LINE__))
 
-/* Every slab of one kind, and a mark for each unit of it, 0 at first. */
+/* A slab, and a mark for each of its units, 0 at first. */
 struct area {
 	char *begin, *end;
 	size_t first_mark;
@@ -30,7 +30,7 @@ struct inventory {
 	size_t unit;
 	struct area *area;
 	size_t areas, area_room;
-	size_t latest; /* the area of the unit that was found last */
+	size_t latest; /* the area of the unit that was marked last */
 	uint8_t *mark;
 	size_t marks, mark_room;
 };
@@ -62,7 +62,7 @@ static inline void inventory_add(struct inventory *inventory, char *begin, char 
 	inventory->marks += units;
 }
 
-/* The units of all slabs of an owner. */
+/* Adds the units of all slabs of an owner. */
 static inline void inventory_add_slabs(struct inventory *inventory, const char *invariant,
 				       const struct hwt_slabs *slabs, const struct hwt_slab_kind *kind)
 {
@@ -76,12 +76,12 @@ static inline void inventory_add_slabs(struct inventory *inventory, const char *
 	HOLDS(invariant, slabs_bytes(slabs) == bytes);
 }
 
-/* NULL: not the beginning of a unit of any area. */
+/* Returns the mark of a unit; NULL if no unit of any area begins there. */
 static inline uint8_t *inventory_mark(struct inventory *inventory, const void *unit)
 {
 	const char *at = unit;
 
-	/* Neighbours come after each other, mostly. */
+	/* Successive units mostly lie in one area. */
 	for (size_t i = 0; i < inventory->areas; i++) {
 		size_t index = (inventory->latest + i) % inventory->areas;
 		const struct area *area = &inventory->area[index];
@@ -97,7 +97,7 @@ static inline uint8_t *inventory_mark(struct inventory *inventory, const void *u
 	return NULL;
 }
 
-/* Marks all units from begin on; no list has come by here before. */
+/* Marks all units from `begin` on, which must not have a mark yet. */
 static inline void inventory_put(struct inventory *inventory, const char *invariant, const void *begin, size_t bytes,
 				 uint8_t as)
 {

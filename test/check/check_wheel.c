@@ -28,7 +28,7 @@ bool hwt_check_spans(const struct hwt_bucket *bucket, uint32_t round)
 	return true;
 }
 
-/* The bytes that a chunk takes of its slab. */
+/* Returns the bytes that a chunk takes of its slab. */
 static size_t bytes_of(const struct hwt_chunk *chunk)
 {
 	static const size_t bytes[CHUNK_CLASSES] = { 128, 256, 512, 768 };
@@ -46,7 +46,7 @@ void hwt_check_levels_view(const struct hwt_wheel *wheel, unsigned level, struct
 	view->ring = &h->level[level];
 }
 
-/* Returns the time of a tick, held within int64_t, by other means than the library where there are any. */
+/* Returns the time of a tick, held within int64_t, in another way than the library if there is one. */
 static int64_t time_of(const struct hwt_grid *grid, int64_t tick)
 {
 #ifdef __SIZEOF_INT128__
@@ -59,7 +59,7 @@ static int64_t time_of(const struct hwt_grid *grid, int64_t tick)
 #endif
 }
 
-/* grid.h: E1 and E3 of one deadline. */
+/* Checks E1 and E3 of grid.h for a deadline. */
 static void check_deadline(const struct hwt_grid *grid, int64_t deadline_ns)
 {
 	int64_t tick = grid_tick_of(grid, deadline_ns);
@@ -69,7 +69,7 @@ static void check_deadline(const struct hwt_grid *grid, int64_t deadline_ns)
 	HOLDS("E1", tick == 0 || time_of(grid, tick - 1) < deadline_ns);
 }
 
-/* ring.h: D1 against naive maxima, and that each entry may be its bucket's. */
+/* Checks D1 of ring.h against naive maxima, and that each entry may belong to its bucket. */
 static void check_ring(const struct hwt_ring *ring, uint32_t buckets, int64_t now_tick, bool hashed)
 {
 	for (unsigned l = 0; l < ring->top; l++) {
@@ -98,7 +98,7 @@ struct wheel_check {
 	struct inventory *records;
 	struct hwt_wheel_view view;
 	unsigned level;
-	int64_t first_due; /* the least tick of any member */
+	int64_t first_due; /* the least tick of all members */
 };
 
 typedef void check_one(struct wheel_check *check, struct hwt_chunk *chunk, unsigned i);
@@ -114,13 +114,13 @@ static bool was_rescheduled(const struct hwt_record *record)
 	return has_flag(record, WORD_RESCHEDULED);
 }
 
-/* Then a submitted queue has it, too. */
+/* Returns true if a submitted queue has the record, too. */
 static bool is_requeued(const struct hwt_record *record)
 {
 	return has_flag(record, WORD_REQUEUED);
 }
 
-/* One member: where it says it is. */
+/* Checks that a member's `place` is right.  Returns its tick by its deadline. */
 static int64_t check_placed(struct wheel_check *check, struct hwt_chunk *chunk, unsigned i)
 {
 	const struct hwt_record *record = chunk->records[i];
@@ -133,7 +133,7 @@ static int64_t check_placed(struct wheel_check *check, struct hwt_chunk *chunk, 
 	return truly > wheel->tick ? truly : wheel->tick;
 }
 
-/* In the hashed wheel: the tick that bucket and round say, against that of its deadline. */
+/* Checks a member of the hashed wheel: its tick by bucket and round, against its tick by the deadline. */
 static void check_member(struct wheel_check *check, struct hwt_chunk *chunk, unsigned i)
 {
 	const struct hwt_record *record = chunk->records[i];
@@ -156,14 +156,14 @@ static void check_member(struct wheel_check *check, struct hwt_chunk *chunk, uns
 	check->first_due = tick < check->first_due ? tick : check->first_due;
 }
 
-/* In the hierarchical one: its bucket is that of a block which this level has, and its tick is of that block. */
+/* Checks a member of the hierarchical wheel: its level has a bucket for its block, and its tick is of that block. */
 static void check_level_member(struct wheel_check *check, struct hwt_chunk *chunk, unsigned i)
 {
 	const struct hwt_wheel_view *view = &check->view;
 	const struct hwt_record *record = chunk->records[i];
 	unsigned shift = view->bits * check->level;
 	uint64_t index = (uint64_t)(chunk->bucket - view->ring->buckets), now = (uint64_t)check->wheel->tick >> shift;
-	uint64_t first = now >> view->bits << view->bits; /* of the present block of the level above */
+	uint64_t first = now >> view->bits << view->bits; /* the first block of the present block of the level above */
 	uint64_t block = first + ((index - first) & (view->count - 1));
 	int64_t tick = check_placed(check, chunk, i), entry = ring_due(view->ring, (uint32_t)index);
 
@@ -269,14 +269,14 @@ static void check_unplaced(const struct hwt_wheel *wheel, struct inventory *reco
 				      wheel->unplaced_due <= wheel->tick || is_requeued(record));
 	}
 	HOLDS("unplaced", wheel->unplaced.last == last);
-	/* Put off until a tick has ended, and only a stop ends one in the middle. */
+	/* Postponed records wait for the end of a tick, and only a stop ends a tick in the middle. */
 	HOLDS("put off", midway || wheel->postponed.first == NULL);
 	put_list(records, &wheel->postponed);
 	put_list(records, &wheel->held);
 	HOLDS("unplaced", wheel->unplaced_due >= wheel->tick);
 }
 
-/* bucket.h: free chunks + used chunks + what is not cut = blocks. */
+/* Checks that free chunks + used chunks + the uncut rest = the slabs, and the rest of the wheel's invariants. */
 size_t hwt_check_wheel(const struct hwt_wheel *wheel, struct inventory *records, bool midway, int64_t *first)
 {
 	struct wheel_check check = { .wheel = wheel, .records = records, .first_due = HWT_TICK_NEVER };

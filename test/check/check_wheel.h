@@ -15,9 +15,9 @@ enum hwt_check_place {
 	PLACE_NOT_CARVED,
 	PLACE_FREE,
 	PLACE_RETURNED,
-	PLACE_FREE_CHAIN, /* not yet sent: only after a pass that stop has ended */
+	PLACE_FREE_CHAIN, /* in the worker's chain: only after a pass that a stop has ended */
 	PLACE_SUBMITTED,
-	PLACE_REARMED, /* on its way from an executor or a task thread to run again */
+	PLACE_REARMED, /* on the stack of records that run again */
 	PLACE_READY,   /* handed over to the task threads */
 	PLACE_WHEEL,
 	PLACE_UNPLACED,
@@ -27,13 +27,15 @@ enum hwt_check_place {
 	PLACES,
 };
 
-/* Marks the wheel's records, and returns how many chunks are in use.  midway: a stop may have ended a tick. */
+/*
+ * Checks the wheel, marks its records, and returns the number of chunks in use.  midway: a stop may have ended a tick.
+ */
 size_t hwt_check_wheel(const struct hwt_wheel *wheel, struct inventory *records, bool midway, int64_t *first);
 
-/* Returns whether B6 holds, seen from a round. */
+/* Returns true if B6 holds, seen from a round. */
 bool hwt_check_spans(const struct hwt_bucket *bucket, uint32_t round);
 
-/* The insides of a level of the hierarchical layout. */
+/* Shows the insides of a level of the hierarchical layout. */
 void hwt_check_levels_view(const struct hwt_wheel *wheel, unsigned level, struct hwt_wheel_view *view);
 
 #endif

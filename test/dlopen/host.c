@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * host PLUGIN [FILLER...]: loads the fillers, each of which may fail, then twice the plugin, and runs it.  Then the same
- * in a thread of its own, which ends when the plugin has gone.
+ * host PLUGIN [FILLER...]: loads the fillers, each of which may fail, then the plugin twice, and runs it.  Then the
+ * same in another thread, which ends after the plugin has been unloaded.
  */
 #include <dlfcn.h>
 #include <pthread.h>
 #include <stdio.h>
 
-/* A function from what dlsym says: C knows no conversion. */
+/* Converts the answer of dlsym to a function pointer, for which C has no conversion. */
 union symbol {
 	void *pointer;
 	const char *(*run)(void);

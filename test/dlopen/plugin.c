@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A plugin that uses the library: linked with libhwt.so, or with libhwt.a inside.  It has much thread-local memory of
- * its own, as language runtimes and network libraries have.
+ * A plugin that uses the library: linked with libhwt.so, or with libhwt.a inside.  It has much thread-local memory, as
+ * language runtimes and network libraries have.
  */
 #include <hwt.h>
 
@@ -15,7 +15,7 @@
 static _Thread_local char own[OWN_BYTES];
 static atomic_uint ran;
 
-/* Only used by an own thread, and by the worker, so it is in the thread's memory twice. */
+/* Used by a thread of the plugin and by the worker, so that two threads have the memory. */
 static void task(hwt_timeout timeout, void *arg)
 {
 	(void)timeout;
@@ -24,7 +24,7 @@ static void task(hwt_timeout timeout, void *arg)
 	atomic_fetch_add(&ran, 1);
 }
 
-/* The first call of a thread into the library: each finds its thread-local memory as it should be. */
+/* Makes a thread's first call into the library, which must find correct thread-local memory. */
 static void *first_calls(void *arg)
 {
 	hwt_timer *timer = arg;
@@ -61,7 +61,7 @@ static const char *with_threads(hwt_timer *timer)
 	return wrong != NULL || atomic_load(&ran) == THREADS + 1 ? wrong : "not all have run";
 }
 
-/* NULL, or what went wrong. */
+/* Runs the plugin.  Returns NULL, or the fault. */
 HWT_API const char *plugin_run(void)
 {
 	hwt_timer *timer;

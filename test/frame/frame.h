@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What both simulations stand on, that of the timer (test/sim) and that of the store (store/test/sim): the threads of a
+ * The base of both simulations, that of the timer (test/sim) and that of the store (store/test/sim): the threads of a
  * program as coroutines, simulated time, and seeds.
  *
  * Structure
@@ -48,39 +48,41 @@ struct sim_actor {
 extern struct sim_actor *sim_actors[SIM_ACTORS], *sim_current;
 extern unsigned sim_actor_count;
 
-/* A new actor, which the seed lets begin at some later point. */
+/* Makes an actor, which the seed lets begin at some later point. */
 struct sim_actor *sim_spawn(const char *name, void *(*act)(void *), void *arg);
 void *sim_join(struct sim_actor *actor);
 _Noreturn void sim_finish(void); /* ends the running actor */
 
-/* The seed chooses the actor that goes on: perhaps this one, if it may. */
+/* Lets the seed choose the actor that goes on: perhaps this one, if it may. */
 void sim_give_turn(void);
 
-/* Waits for a wake of `on` until a time; false if that has come.  NULL: nobody wakes.  SIM_NEVER: without end. */
+/*
+ * Waits for a wake of `on` until a time; returns false if the time has come.  NULL: no wake.  SIM_NEVER: without end.
+ */
 bool sim_wait(const char *where, const void *on, int64_t until_ns);
 void sim_sleep(int64_t ns);
 
-/* Wakes one of those that wait for `on`, or all. */
+/* Wake one or all of the actors that wait for `on`. */
 void sim_wake_one(const void *on);
 void sim_wake_all(const void *on);
 
 int64_t sim_now(void);
 void sim_set_now(int64_t now_ns);
 
-/* A number of the seed.  sim_draw is the whole one. */
+/* Draw a number from the seed; sim_draw gives all 64 bits. */
 uint64_t sim_draw(void);
 uint64_t sim_random(uint64_t below);
 void sim_draw_from(uint64_t state); /* not 0 */
 
-/* A place where the seed may let another actor go on.  `where` lives as long as the program. */
+/* A point at which the seed may let another actor go on.  `where` lives as long as the program. */
 void sim_point(const char *where);
 
 /* Runs a scenario under a seed in a process of its own.  Returns false if it failed. */
 bool sim_run_apart(void (*scenario)(void), uint64_t seed);
 
 /*
- * Runs the known seeds of a scenario, then so many others (seeds.c has the variables that change that), and stops at
- * the first one that fails.  Prints what the simulation says of them.  Returns false if one failed.
+ * Runs the known seeds of a scenario, then `count` others (seeds.c has the variables that change this), and stops at
+ * the first that fails.  Prints a summary of the simulation.  Returns false if a seed failed.
  */
 struct sim_known {
 	void (*scenario)(void);
@@ -89,22 +91,20 @@ struct sim_known {
 };
 bool sim_run_seeds(void (*scenario)(void), unsigned others, const struct sim_known *known, size_t count);
 
-/*
- * What a simulation adds
- */
+/* To be defined by a simulation */
 
 void sim_begin(uint64_t seed);                /* a seed begins: the first actor runs */
-void sim_end(void);                           /* its scenario has returned */
+void sim_end(void);                           /* the scenario of the seed has returned */
 void sim_note(const char *where, bool waits); /* the running actor has reached a point; waits: it will wait there */
-void sim_pass_time(int64_t next_ns);          /* none can go on; next_ns: the earliest time for which one waits */
+void sim_pass_time(int64_t next_ns);          /* no actor can go on; next_ns: the earliest time for which one waits */
 bool sim_can_go_on(const struct sim_actor *actor);        /* false: the actor's process is stopped */
-bool sim_is_left(const struct sim_actor *actor);          /* nobody will join it */
-void sim_leave(struct sim_actor *actor);                  /* the processor: what a thread has for itself is put aside */
-void sim_enter(struct sim_actor *actor);                  /* ... and is back */
+bool sim_is_left(const struct sim_actor *actor);          /* no actor will join it */
+void sim_leave(struct sim_actor *actor);                  /* the actor stops running: saves its thread-local state */
+void sim_enter(struct sim_actor *actor);                  /* restores that state */
 _Noreturn void sim_has_crashed(void);                     /* the program got a signal that ends it */
 void sim_locks(bool locks);                               /* the running actor has locked a mutex; or it unlocks one */
 int64_t sim_mono_ahead(void);                             /* the running actor's CLOCK_MONOTONIC less simulated time */
-bool sim_run_seed(void (*scenario)(void), uint64_t seed); /* sim_run_apart, and what becomes of a seed that fails */
-void sim_say_sum(unsigned seeds, uint64_t first, double seconds); /* prints what the seeds of a scenario did */
+bool sim_run_seed(void (*scenario)(void), uint64_t seed); /* sim_run_apart, and the handling of a seed that fails */
+void sim_say_sum(unsigned seeds, uint64_t first, double seconds); /* prints a summary of the seeds of a scenario */
 
 #endif

@@ -11,7 +11,7 @@
 struct sim_actor *sim_actors[SIM_ACTORS], *sim_current;
 unsigned sim_actor_count;
 
-static struct sim_actor *leaving; /* which has finished and whose stack the next one may still be on */
+static struct sim_actor *leaving; /* has finished; the next actor may still be on its stack */
 static uint64_t state;
 static int64_t now_ns;
 
@@ -48,7 +48,9 @@ void sim_set_now(int64_t to_ns)
  * The actor that goes on
  */
 
-/* Finds those that can go on.  Returns how many; *next_ns is the earliest time for which one of the others waits. */
+/*
+ * Finds the actors that can go on.  Returns their number; *next_ns is the earliest time for which another actor waits.
+ */
 static unsigned find_ready(struct sim_actor **ready, int64_t *next_ns)
 {
 	unsigned count = 0;
@@ -144,7 +146,7 @@ void sim_wake_one(const void *on)
  * Life of actors
  */
 
-/* Takes out those that have finished and were joined, or that nobody joins.  Others may have their stacks. */
+/* Removes actors that have finished and were joined, or that no actor will join.  Their stacks may be reused. */
 static void sweep(void)
 {
 	for (unsigned i = 0; i < sim_actor_count; i++) {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Runs seeds: those of a table, and others; frame.h. */
+/* Runs the seeds of a table, and others; frame.h. */
 #include "sim.h"
 
 #include <time.h>
@@ -19,7 +19,10 @@ static int64_t real_ns(void)
 	return (int64_t)now.tv_sec * INT64_C(1000000000) + now.tv_nsec;
 }
 
-/* Who asks for seconds searches; all others try what was tried before. */
+/*
+ * Returns the first seed.  A run for a number of seconds searches with new seeds; other runs use the same seeds each
+ * time.
+ */
 static uint64_t first_seed(bool searches)
 {
 	const char *wish = getenv("HWT_SEED");

@@ -55,7 +55,10 @@ WRAP(int, pthread_mutex_unlock, pthread_mutex_t *mutex)
 	return 0;
 }
 
-/* Returns false if the time has come.  Now and then a wait ends for no reason, as condition variables may. */
+/*
+ * Waits on a condition.  Returns false if the time has come.  Now and then the wait ends without a reason, as a
+ * condition's may.
+ */
 static bool wait_changed(pthread_cond_t *cond, pthread_mutex_t *mutex, int64_t until_ns)
 {
 	bool woken = true;

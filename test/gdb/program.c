@@ -20,7 +20,7 @@ __attribute__((noinline)) static void here(hwt_timer *timer)
 	printf("pending %d\n", (int)hwt_pending_timeouts(timer));
 }
 
-/* Names that the library has, too. */
+/* Names that also exist in the library. */
 enum { STATE_RUNNING = 77 };
 
 __attribute__((noinline)) static void worker_main(volatile int *arg)
@@ -31,7 +31,7 @@ __attribute__((noinline)) static void worker_main(volatile int *arg)
 		(void)hwt_cancel(none);
 }
 
-/* On the worker, so that gdb finds a thread in a task. */
+/* Stops on the worker, so that gdb finds a thread in a task. */
 static void stop_here(hwt_timeout timeout, void *arg)
 {
 	here(hwt_timeout_timer(timeout));

@@ -9,11 +9,9 @@
 #define PRODUCERS 12
 #define POOL 3
 #define JOBS 2048
-#define CALLS_MAX 1024 /* of a producer */
+#define CALLS_MAX 1024 /* calls of a producer */
 
-/*
- * Producers act in rounds.  Some end with theirs, and others come.
- */
+/* Producers act in rounds.  Some end after their round, and others come. */
 
 static struct producer {
 	struct sim_actor *actor;
@@ -122,7 +120,7 @@ static int execute(void *ctx, void (*run)(void *job), void *job)
 	return 0;
 }
 
-/* Some put a job back at the end, and turn to another one later. */
+/* Takes jobs.  It may put a job back at the end of the queue, and turn to another first. */
 static void *serve(void *unused)
 {
 	for (;;) {
@@ -153,7 +151,7 @@ static void *serve(void *unused)
 static struct sim_actor *its_loop;
 static bool has_rung;
 static uint64_t rings;
-static uint32_t advancing; /* the thread that does */
+static uint32_t advancing; /* the thread that is advancing */
 static int fd;
 
 static void ring(void *unused)
@@ -189,7 +187,7 @@ static void wait_for_work(int64_t next_ns)
 		break;
 	default:
 		nap_ns = next_ns - world_clock();
-		nap_ns = nap_ns < HWT_MS(5) ? nap_ns : HWT_MS(5); /* nothing tells it of what comes meanwhile */
+		nap_ns = nap_ns < HWT_MS(5) ? nap_ns : HWT_MS(5); /* no ring tells it of earlier timeouts */
 		sim_sleep(nap_ns > HWT_US(100) ? nap_ns : HWT_US(100));
 	}
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The alphabet: all public calls, each with what it may answer; world.h. */
+/* The alphabet: all public calls, each with its allowed answers; world.h. */
 #include "sim/world.h"
 
 #include <errno.h>
@@ -9,14 +9,14 @@
 #define TASKS UINT64_C(1000000) /* plans of tasks */
 #define FINALISERS UINT64_C(2000000)
 
-/* A call that waits for no task and not for the worker takes no longer than threads are held up. */
+/* Checks that a call that waits neither for a task nor for the worker takes no longer than threads are held up. */
 struct guard {
 	int64_t now_ns, held_ns;
 	uint64_t refused;
 	unsigned steps;
 };
 
-#define ERRNO_BEFORE 1234 /* which a call leaves alone */
+#define ERRNO_BEFORE 1234 /* errno, which a call leaves alone */
 
 static struct guard begin_call(void)
 {
@@ -135,7 +135,7 @@ static int schedule(bool must_have_memory)
 	else if (item->runs == 0)
 		item_end_call(item, item->least_ns, plus(at ? begun_ns : world_clock(), delay_ns));
 	else if (item->period_ns > 0)
-		item_forget(item); /* it has begun to run: some run is the next */
+		item_forget(item); /* the task is running: any later run may be the next */
 	end_call(&guard);
 	return rc;
 }
@@ -169,7 +169,7 @@ static void cancel(struct item *item, bool sync)
 	sim_say(sync ? "cancels %ld and waits: %ld" : "cancels %ld: %ld", (long)item->number, rc);
 	SIM_CHECK(rc == 0 || rc == ENOENT || (rc == EBUSY && !sync));
 	item_cancelled(item, rc, sync);
-	/* It could only be missed if it ran, or another thread had it. */
+	/* The call could only fail to wait if the task ran, or another thread had the timeout. */
 	if (waited && idle && item->calls == 0 && item->runs == runs && !item->in_run && !world.is_stopping &&
 	    !world.in_hand)
 		SIM_CHECK(rc != ENOENT || item->cancels > 0);
@@ -186,7 +186,7 @@ static void cancel_own(struct item *item)
 	}
 }
 
-/* Calls that move overlap only if one of them is a task's; then nothing is known until the next call. */
+/* Moves of a timeout overlap only if one of them is its task's; then its deadline is unknown until the next call. */
 static void move(struct item *item)
 {
 	bool at = hit(2);
@@ -216,7 +216,7 @@ static void move(struct item *item)
 	end_call(&guard);
 }
 
-/* In its own task. */
+/* Reschedules in the timeout's own task. */
 static void again(struct item *item)
 {
 	int64_t delay_ns = some_delay(), begun_ns = world_clock_least();
@@ -303,12 +303,13 @@ static void look_at_timer(void)
 	SIM_CHECK(hwt_timer_user(world.timer) == &world);
 	SIM_CHECK(hwt_timer_grid(world.timer, &start_ns) == (world.is_started ? 0 : ENOENT) || !world.is_started);
 	SIM_CHECK(world.is_stopping || !hwt_timer_next_unprocessed(world.timer, &left));
-	SIM_CHECK(hwt_pending_timeouts(world.timer) <= ITEMS); /* and so not below zero */
+	SIM_CHECK(hwt_pending_timeouts(world.timer) <= ITEMS); /* nor below zero, which would be a huge number */
 	end_call(&guard);
 }
 
 /*
- * A walk, in which others go on.  What is known of each timeout when it begins, and still when it ends, is what it shows.
+ * A walk, during which others go on.  It must show each timeout whose state is the same when the walk begins and when
+ * it ends.
  */
 struct known {
 	unsigned shown, runs, rearms;
@@ -325,7 +326,7 @@ static bool meet(void *ctx, const hwt_pending *pending)
 	SIM_CHECK(pending->task == its_task() && pending->period_ns == item->period_ns);
 	SIM_CHECK(pending->state == HWT_PENDING || pending->state == HWT_RUNNING ||
 		  (pending->state == HWT_CANCELLED && world.is_stopping));
-	if (item->accepted > 0) { /* otherwise the call that schedules it has not returned */
+	if (item->accepted > 0) { /* else the call that schedules it has not returned */
 		SIM_CHECK(pending->timeout.entry == item->handle.entry &&
 			  pending->timeout.generation == item->handle.generation);
 		if (item->is_exact && item->runs == 0 && item->calls == 0 && item->period_ns == 0 &&
@@ -393,7 +394,7 @@ static void next(bool in_task)
 	SIM_CHECK(rc == EBUSY || rc == ECANCELED);
 }
 
-/* Others make their calls while the loop goes through a batch. */
+/* Advances, and goes through the batch; meanwhile other actors make calls. */
 static int advance_batch(int64_t now_ns, int64_t *next_ns)
 {
 	size_t room = sim_random(hit(2) ? 4 : 17), count = 0;
@@ -438,7 +439,7 @@ int call_advance(int64_t now_ns, int64_t *next_ns)
 		  (rc == ECANCELED && world.is_stopping)); /* pool: next */
 	if (rc != 0)
 		return rc;
-	/* What is due after a step back runs at the next tick.  The advance before may have read a clock that was later. */
+	/* After a step back due timeouts run at the next tick.  The advance before may have read a later clock. */
 	if (now_ns < world.heard_ns || world.steps != world.heard_steps)
 		world.back_until_ns = world_tick(now_ns) + world.tick_ns;
 	if (now_ns >= world.back_until_ns)
@@ -474,7 +475,7 @@ int call_stop(void)
 
 		SIM_CHECK(left.task == its_task() && left.timeout.entry == item->handle.entry);
 		SIM_CHECK(item->calls > 0 || item->known_since == FOREVER || left.deadline_ns >= item->least_ns);
-		SIM_CHECK(item->released == 0); /* only hwt_timer_destroy has it released */
+		SIM_CHECK(item->released == 0); /* only hwt_timer_destroy calls the finaliser */
 		item->returned++;
 	}
 	SIM_CHECK(count == 0);

@@ -10,8 +10,8 @@
 
 #define FDS 8
 #define FIRST_FD 1000
-#define LATENCY_NS 2000 /* of the interrupt for a time that has passed */
-#define TOLD_NS 4000000 /* until a thread that is told of a step goes on */
+#define LATENCY_NS 2000 /* latency of the interrupt for a time that has passed */
+#define TOLD_NS 4000000 /* the longest time until a thread that is told of a step goes on */
 
 /*
  * Clocks
@@ -44,15 +44,15 @@ WRAP(int, clock_nanosleep, clockid_t clock, int flags, const struct timespec *ti
 }
 
 /*
- * timerfd, as the kernel has it: a setting takes back what the descriptor has said.  One that has to hear of steps of
- * the clock becomes readable with a step, and its next setting says ECANCELED, once.
+ * timerfd, as the kernel has it: a setting makes the descriptor unreadable.  A descriptor that hears of steps of the
+ * clock becomes readable with a step, and its next setting returns ECANCELED, once.
  */
 
 static struct alarm {
-	bool is_open, is_edge; /* it has become readable since an epoll looked */
-	bool hears, was_set;   /* of steps of the clock; there was one since the last setting */
+	bool is_open, is_edge; /* is_edge: it has become readable since the last epoll */
+	bool hears, was_set;   /* hears: of steps of the clock; was_set: a step since the last setting */
 	clockid_t clock;
-	int64_t time_ns; /* on its clock; INT64_MAX: none */
+	int64_t time_ns; /* on the clock of the descriptor; INT64_MAX: none */
 	int64_t rings_ns;
 	uint64_t ticks;
 } alarms[FDS];
@@ -88,7 +88,7 @@ void sim_alarm(void)
 	find_next_alarm();
 }
 
-/* Computes when it rings: if the time has passed, after the latency of an interrupt. */
+/* Computes when the alarm rings: if its time has passed, after the latency of an interrupt. */
 static void arm(struct alarm *alarm)
 {
 	if (alarm->time_ns != INT64_MAX)
@@ -174,7 +174,9 @@ void sim_wait_edge(int fd)
 
 	sim_point("epoll_wait");
 	for (;;) {
-		/* An epoll looks whether what has become readable is so still, and forgets it in any case. */
+		/*
+		 * epoll reports a descriptor that has become readable if it still is, and forgets the edge in any case.
+		 */
 		is_there = alarm->is_edge && alarm->ticks > 0;
 		alarm->is_edge = false;
 		if (is_there)

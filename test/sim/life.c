@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Settings by the seed, and a life in rounds; world.h. */
+/* A life: settings by the seed, then rounds; world.h. */
 #include "sim/world.h"
 #include "base/mem.h"
 #include "timer/timer.h"
@@ -7,11 +7,11 @@
 
 #include <errno.h>
 
-/* Memory that never comes back would keep a worker trying at each tick for as long as its producers sleep. */
+/* If memory never came back, a worker would try at each tick for as long as its producers sleep. */
 #define REFUSED_MAX UINT64_C(1000000)
 
-#define VAIN_MAX 10000 /* advances in which operations that wait are taken in, one by one */
-#define WAKES_MAX 400  /* of a worker that naps in traffic, and looks for memory */
+#define VAIN_MAX 10000 /* advances that only take in operations, one by one */
+#define WAKES_MAX 400  /* wakes of a worker that naps in traffic, and waits for memory */
 
 static bool refuses(void)
 {
@@ -21,13 +21,15 @@ static bool refuses(void)
 	return no;
 }
 
-/* How often whoever drives the timer has come. */
+/* Returns how often the worker or the loop has come. */
 static uint64_t times(void)
 {
 	return world.driving == WORKER ? counts_get(&world.timer->worker.counts.wakeups) : world.advances;
 }
 
-/* Returns when all is quiet but for what is periodic.  Then a worker, or a loop that is told when to come, sleeps. */
+/*
+ * Returns when only periodic timeouts are left to happen.  Then a worker, or a loop that is told when to come, sleeps.
+ */
 void let_rest(void)
 {
 	uint64_t before = times(), runs = world.sums.runs, naps;
@@ -39,7 +41,7 @@ void let_rest(void)
 	} while (sim_held() != held_ns);
 	for (unsigned i = 0; i < 1000 && !sim_others_wait(); i++)
 		sim_sleep(HWT_US(50));
-	naps = (uint64_t)((held_ns - first_ns) / world.tick_ns); /* beside a push that is held up */
+	naps = (uint64_t)((held_ns - first_ns) / world.tick_ns); /* naps beside a push that is held up */
 	if (world.driving == WORKER)
 		SIM_CHECK(times() - before <= 8 * (world.sums.runs - runs) + naps + WAKES_MAX);
 	else if (world.driving <= EARLIER && !world.has_pool)
@@ -98,7 +100,7 @@ static void choose_config(void)
 	world.step_ns = INT64_MIN / 2;
 }
 
-/* While memory runs out in the middle nothing is created, and nothing stays. */
+/* Checks that a creation that runs out of memory leaves nothing behind. */
 static void try_in_vain(void)
 {
 	unsigned blocks = sim_blocks();
@@ -135,7 +137,7 @@ static void create(void)
 	begin_loop();
 }
 
-/* The time of the day is set. */
+/* Sets the time of the day. */
 static void step_clock(void)
 {
 	int64_t by_ns = some_time(hit(2) ? HWT_S(10) : world.delay_max_ns);
@@ -143,7 +145,7 @@ static void step_clock(void)
 	if (!hit(2))
 		return;
 	if (world.config.clock != HWT_CLOCK_REALTIME) {
-		sim_step_clock(hit(2) ? by_ns : -by_ns); /* which is nothing to this timer */
+		sim_step_clock(hit(2) ? by_ns : -by_ns); /* which must not affect this timer */
 		return;
 	}
 	sim_sleep(some_time(world.delay_max_ns));

@@ -7,7 +7,7 @@
 
 static uint64_t steps;
 
-/* Makes the story of a seed that fails shorter and tells it. */
+/* Runs a seed.  If it fails, shortens its story and tells it. */
 bool sim_run_seed(void (*scenario)(void), uint64_t seed)
 {
 	struct sim_report *report = sim_new_report();
@@ -48,7 +48,7 @@ static void live_with_any(void)
 	live_as((enum driving)sim_plan(VIRTUAL + 1));
 }
 
-/* Seeds that once failed, and what they found.  Each run begins with them. */
+/* Seeds that once failed, and the faults that they found.  Each run begins with them. */
 static const struct sim_known known[] = {
 	{ live_with_a_loop, 200147, "a ring was noted only when it was over: the loop missed an edge" },
 	{ live_with_any, 79, "what was cancelled without a place went home from the middle of a list" },

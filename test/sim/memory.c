@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* In place of the library's memory, threads and descriptors that the system may refuse; sim.h. */
+/* In place of the library's memory; the simulation may refuse it, and threads and descriptors; sim.h. */
 #include "sim/sim.h"
 #include "frame/wrap.h"
 #include "base/mem.h"
@@ -7,7 +7,7 @@
 #include <malloc.h>
 #include <string.h>
 
-#define SMALL ((size_t)1 << 16) /* what is larger is not filled: that would take longer than all else */
+#define SMALL ((size_t)1 << 16) /* larger blocks are not filled, which would take too long */
 #define JUNK 0xdb
 
 static unsigned blocks;
@@ -32,7 +32,7 @@ WRAP(void *, hwt_mem_zeroed, size_t align, size_t size)
 	return memory;
 }
 
-/* Of any content, so not of zeros. */
+/* The content may be anything, so it is not zeros. */
 WRAP(void *, hwt_mem_block, size_t align, size_t size)
 {
 	void *memory;
@@ -45,7 +45,7 @@ WRAP(void *, hwt_mem_block, size_t align, size_t size)
 	return memory;
 }
 
-/* Of what has been freed nothing is left. */
+/* Overwrites a block before it is freed. */
 WRAP(void, hwt_mem_free, void *memory)
 {
 	size_t size = memory != NULL ? malloc_usable_size(memory) : 0;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What an actor of the timer's simulation has beside what frame.h says. */
+/* The fields that an actor of the timer's simulation has besides those of frame.h. */
 #ifndef HWT_SIM_MINE_H
 #define HWT_SIM_MINE_H
 
@@ -9,11 +9,11 @@
 #include "timer/timer.h"
 
 struct sim_mine {
-	uint32_t id; /* no other actor of the seed has it */
+	uint32_t id; /* unique among the actors of the seed */
 	uint64_t plan;
 	bool is_held; /* the thread has lost its processor */
 
-	/* What a thread has for itself: the library's four variables, and errno. */
+	/* Thread-local state: the library's four variables, and errno. */
 	struct hwt_home home;
 	struct hwt_reading reading;
 	struct hwt_current_task *task;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Included before each source of the library that the simulation runs: each atomic access is a point at which another
- * actor may go on, by the word for its order, which is read before the access is made.
+ * Included before each source of the library that the simulation runs.  It makes each atomic access a point at which
+ * another actor may go on: the macro of the memory order is evaluated before the access.
  */
 #ifndef HWT_SIM_POINTS_H
 #define HWT_SIM_POINTS_H

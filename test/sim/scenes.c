@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Scenes that chance would hardly produce: a burst, steps of the clock, twice the size; sim.h. */
+/* Scenes that chance would hardly produce: a burst, steps of the clock, doubled sizes; sim.h. */
 #include "sim/scenes.h"
 #include "sim/sim.h"
 #include "base/mem.h"
@@ -22,15 +22,15 @@ static void create(hwt_config config)
 	SIM_CHECK(hwt_timer_create(&timer, &config) == 0);
 }
 
-/* As likely some microseconds as some milliseconds. */
+/* Draws a time: some microseconds as likely as some milliseconds. */
 static int64_t some_time(int64_t max_ns)
 {
 	return (int64_t)sim_random((uint64_t)max_ns >> sim_random(12));
 }
 
 /*
- * A burst over several slabs of records, of which each has one whose task runs on while the worker trims.  What is held
- * when all is quiet again is no more than a fresh timer holds and what is not worth a trim.
+ * A burst over several slabs of records; in each slab a task runs on while the worker trims.  When all is quiet again
+ * the timer holds at most what a fresh timer holds, and memory that is not worth a trim.
  */
 #define BURST 160000
 #define A_SLAB 32768
@@ -70,7 +70,7 @@ void live_through_a_burst(void)
 			SIM_CHECK(hwt_cancel(burst[i]) == 0);
 	sim_sleep(length_ns + HWT_S(60));
 	SIM_CHECK(hwt_pending_timeouts(timer) == 0);
-	SIM_CHECK(bytes_held() <= fresh + 2 * NOT_WORTH_IT); /* of the lanes, and of the wheel */
+	SIM_CHECK(bytes_held() <= fresh + 2 * NOT_WORTH_IT); /* for the lanes, and for the wheel */
 	SIM_CHECK(hwt_timer_destroy(timer) == 0);
 }
 
@@ -95,7 +95,7 @@ static void count_run(hwt_timeout timeout, void *arg)
 	sim_sleep(some_time(HWT_US(100)));
 }
 
-/* It reads the clock some time before it tells it. */
+/* Advances at each ring.  It tells a time that it has read some time before. */
 static void *advance_at_each_ring(void *set)
 {
 	for (;;) {
@@ -112,7 +112,7 @@ static void *advance_at_each_ring(void *set)
 	}
 }
 
-/* What is scheduled after a step of the clock runs in its time, wherever the worker was, or the loop. */
+/* After a step of the clock new timeouts run in time, wherever the worker or the loop was. */
 void live_through_steps(void)
 {
 	hwt_config config = HWT_CONFIG_INIT;
@@ -146,7 +146,7 @@ void live_through_steps(void)
  * Cost: the steps of a life in virtual time with n timeouts, and of one with twice as many.
  */
 #define FEW 2000
-#define LANES_APART 125 /* timeouts for which there is a lane */
+#define LANES_APART 125 /* timeouts for each lane */
 
 static void count_only(hwt_timeout timeout, void *arg)
 {
@@ -159,7 +159,7 @@ static void advance_to(int64_t now_ns)
 	SIM_CHECK(hwt_timer_advance(timer, now_ns, NULL) == 0);
 }
 
-/* They are moved, cancelled and run tick by tick. */
+/* Returns the steps of lives in which timeouts are moved, cancelled and run tick by tick. */
 static uint64_t steps_of_lives(unsigned count, hwt_config config)
 {
 	static hwt_timeout timeouts[2 * FEW];
@@ -189,7 +189,7 @@ static bool refuse_all(void)
 	return true;
 }
 
-/* All are due at two ticks, and find no place in the wheel. */
+/* Returns the steps of timeouts that are all due at two ticks and find no place in the wheel. */
 static uint64_t steps_without_memory(unsigned count, hwt_config config)
 {
 	uint64_t before = sim_steps();
@@ -215,7 +215,7 @@ static void *schedule_some(void *count)
 	return NULL;
 }
 
-/* Nobody has advanced: all wait in the last of many lanes. */
+/* Returns the steps of a stop before any advance: all timeouts wait in the last of many lanes. */
 static uint64_t steps_of_a_stop(unsigned count, hwt_config config)
 {
 	uint64_t before = sim_steps();
@@ -254,7 +254,7 @@ void live_at_twice_the_size(void)
 
 /*
  * New timeouts and cancels gather in the lane of a thread while the worker sleeps, or naps in a long tick: some
- * thousands, and no more.  For these it wakes up, and not for each.
+ * thousands at most.  For these the worker wakes up once, not for each.
  */
 #define GATHER 4096
 #define GATHERED (3 * GATHER)

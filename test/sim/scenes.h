@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Lives that chance would not lead. */
+/* Lives that random calls would not lead to. */
 #ifndef HWT_SIM_SCENES_H
 #define HWT_SIM_SCENES_H
 

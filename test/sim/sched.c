@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Which thread goes on, and when one loses its processor; sim.h. */
+/* The scheduler: which thread goes on, and when a thread loses its processor; sim.h. */
 #include "sim.h"
 #include "tunables.h"
 
@@ -9,19 +9,19 @@
 #include <unistd.h>
 
 #define STEP_NS 5
-#define HOLDS 200 /* in a life */
-#define NAMED 3   /* at an HWT_POINT a turn ends 2^3 times as often */
-#define KINDS 16  /* of HWT_POINTs */
+#define HOLDS 200 /* the most in a life */
+#define NAMED 3   /* at an HWT_POINT turns end 2^3 times as often */
+#define KINDS 16  /* kinds of HWT_POINTs */
 #define STEPS_MAX UINT64_C(400000000)
-#define SPINS_MAX 1000000 /* in a row while nobody gets on */
+#define SPINS_MAX 1000000 /* spins in a row without any progress */
 
 static unsigned started, spins, holds;
 static uint64_t seed, steps, turns, broadcasts;
 static bool is_frozen;
 static struct sim_report *report; /* in memory that the parent sees */
-static uint64_t switch_mask;      /* an actor goes on if the bits of a random number there are not all zero */
-static unsigned hold_bits;        /* one of so many turns, to the power of 2, ends in being held up */
-static unsigned focus;            /* the kind of points at which it does more often */
+static uint64_t switch_mask;      /* an actor goes on unless a random number is zero under this mask */
+static unsigned hold_bits;        /* one of 2^hold_bits turns ends with the actor being held up */
+static unsigned focus;            /* the kind of points at which turns end so more often */
 static int64_t held_ns;
 int64_t sim_alarm_ns = SIM_NEVER;
 
@@ -170,7 +170,7 @@ void sim_pass_time(int64_t next_ns)
 	move_time(next_ns);
 }
 
-/* An actor that spins counts as none that can go on, until nobody else can. */
+/* Returns true: no actor's process is ever stopped here. */
 bool sim_can_go_on(const struct sim_actor *actor)
 {
 	(void)actor;
@@ -216,7 +216,7 @@ void sim_note(const char *where, bool waits)
 		sim_fail("the library", 0, "does not come to an end");
 }
 
-/* The end of a turn: perhaps this actor loses its processor. */
+/* Ends a turn: perhaps this actor loses its processor. */
 static __attribute__((noinline)) void end_turn(unsigned bits)
 {
 	(void)let_spinning_go_on();
@@ -298,7 +298,7 @@ void sim_call_me(const char *name)
 	(void)snprintf(sim_current->name, sizeof(sim_current->name), "%s", name);
 }
 
-/* Of the seed are also how often actors change and how often they are held up. */
+/* Begins a seed, which also decides how often actors change and are held up. */
 void sim_begin(uint64_t number)
 {
 	seed = number;

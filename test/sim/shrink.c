@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Makes the story of a seed that fails shorter: leaves out calls of actors and ends of turns, as many as it can so that
- * the same check still fails; sim.h.  First halves, then quarters, down to single ones.
+ * Makes the story of a seed that fails shorter: leaves out as many calls of actors and ends of turns as it can while
+ * the same check still fails; sim.h.  First it tries halves, then quarters, down to single ones.
  */
 #include "sim/sim.h"
 
@@ -36,7 +36,7 @@ static bool still_fails(void (*scenario)(void), uint64_t seed)
 	return !sim_run(scenario, seed, report) && strcmp(report->what, failed) == 0;
 }
 
-/* Of the numbers that are not left out, from the first to the last one, leaves out so many.  Returns the next. */
+/* Leaves out `count` of the numbers that are not left out yet, from `from` on.  Returns the number behind them. */
 static uint64_t leave_out(uint64_t *set, const uint64_t *made, uint64_t from, uint64_t count)
 {
 	for (; from < SIM_SET && count > 0; from++)
@@ -56,7 +56,7 @@ static uint64_t count_left(const uint64_t *set, const uint64_t *made)
 	return left;
 }
 
-/* What has been left out stays so. */
+/* Shrinks a set.  Numbers that are left out stay left out. */
 static void shrink_set(void (*scenario)(void), uint64_t seed, uint64_t *set, const uint64_t *made)
 {
 	static uint64_t before[SIM_SET / 64];

@@ -37,15 +37,15 @@
 
 #include <hwt.h>
 
-#define SIM_SET 65536 /* of so many calls, and ends of turns, some may be left out */
+#define SIM_SET 65536 /* the calls, and ends of turns, some of which may be left out */
 
-/* Between a seed's process and its parent. */
+/* Shared by the process of a seed and its parent. */
 struct sim_report {
 	uint64_t no_calls[SIM_SET / 64], no_turns[SIM_SET / 64]; /* are left out */
 	uint64_t made[SIM_SET / 64];                             /* calls */
 	uint64_t steps, turns;
 	bool is_quiet;
-	char what[256]; /* has failed, and where */
+	char what[256]; /* the check that failed, and its place */
 };
 
 /* Returns true if a set has the number. */
@@ -54,39 +54,44 @@ static inline bool sim_has(const uint64_t *set, uint64_t number)
 	return number < SIM_SET && (set[number / 64] >> number % 64 & 1) != 0;
 }
 
-/* The program's threads. */
+/* Starts a thread of the program. */
 struct sim_actor *sim_start(const char *name, void *(*act)(void *), void *arg);
 void sim_call_me(const char *name);
 
-/* From now on HWT_POINTs whose names begin so are where actors lose their processor most.  Otherwise the seed says. */
+/*
+ * Makes actors lose their processor mostly at HWT_POINTs whose names begin with `kind`, in place of the seed's choice.
+ */
 void sim_look_at(const char *kind);
 
-/* Gives way as one that spins. */
+/* Gives way, as a thread that spins. */
 void sim_give_way(const char *where);
 
 #define SIM_HOLD_MAX_NS (INT64_C(1) << 24)
 
-int64_t sim_held(void); /* for how long actors have been held up, all together, those that are included */
+int64_t sim_held(void); /* the time for which all actors together have been held up, present holds included */
 uint64_t sim_steps(void);
-uint64_t sim_broadcasts(void); /* by ends of tasks, to those that wait for one */
+uint64_t sim_broadcasts(void); /* broadcasts at ends of tasks to waiting threads */
 uint32_t sim_self(void);       /* the number of the running actor */
 const char *sim_name(void);
 
-/* A number of the plan, which depends on what was begun and on how many were drawn since; sim_random is the schedule's. */
+/*
+ * Draws a number of the plan, which depends only on the plan that was begun and the draws since; sim_random draws for
+ * the schedule.
+ */
 uint64_t sim_plan(uint64_t below);
 uint64_t sim_plan_begin(uint64_t what, uint64_t number);
-void sim_plan_end(uint64_t before); /* what sim_plan_begin has returned */
+void sim_plan_end(uint64_t before); /* before: the answer of sim_plan_begin */
 
 /* Returns false if the call of this number is left out. */
 bool sim_may_call(uint64_t number);
 
-/* Returns true if no actor but this one is in the middle of something: all wait for a wake. */
+/* Returns true if all other actors wait for a wake. */
 bool sim_others_wait(void);
 
-/* While frozen a point is none.  Returns what was. */
+/* Freezes the schedule: points have no effect.  Returns the state before. */
 bool sim_freeze(bool freeze);
 
-/* When sim_alarm is to be called; INT64_MAX: not. */
+/* The time at which sim_alarm is called; INT64_MAX: never. */
 extern int64_t sim_alarm_ns;
 void sim_alarm(void);
 
@@ -94,7 +99,9 @@ void sim_alarm(void);
 _Noreturn void sim_fail(const char *file, int line, const char *what);
 #define SIM_CHECK(condition) ((condition) ? (void)0 : sim_fail(__FILE__, __LINE__, #condition))
 
-/* For the story: what the running actor does.  The format lives as long as the program, and has %ld at most twice. */
+/*
+ * Adds to the story what the running actor does.  The format lives as long as the program, and has %ld at most twice.
+ */
 void sim_say(const char *format, long a, long b);
 void sim_remember(uint64_t step, const char *name, const char *where, int64_t now_ns);
 void sim_tell_story(uint64_t steps, int64_t start_ns);
@@ -105,10 +112,10 @@ struct sim_report *sim_new_report(void);
 void sim_free_report(struct sim_report *report);
 void sim_shrink(void (*scenario)(void), uint64_t seed, struct sim_report *report);
 
-/* How many blocks of memory the library holds. */
+/* Returns the number of blocks of memory that the library holds. */
 unsigned sim_blocks(void);
 
-/* Sets CLOCK_REALTIME forward, or back. */
+/* Sets CLOCK_REALTIME forward or back. */
 void sim_step_clock(int64_t ns);
 
 /* Waits as epoll does for a descriptor that it watches edge-triggered, until it is readable again. */

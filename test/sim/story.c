@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What actors have done, remembered as numbers and told in words; sim.h. */
+/* The story: the steps of actors, remembered as numbers and told in words; sim.h. */
 #include "sim/sim.h"
 
 #include <stdio.h>
@@ -10,7 +10,7 @@
 #define LINES 60 /* turns that are told */
 
 struct said {
-	char name[32]; /* whose; another thread may have the place by now */
+	char name[32]; /* the actor's name; another actor may have its place by now */
 	const char *format;
 	long a, b;
 	uint64_t step;
@@ -55,7 +55,7 @@ static void tell_saying(const struct said *saying, int64_t start_ns)
 	fprintf(stderr, "\n");
 }
 
-/* What was said from the first step of a turn to its last. */
+/* Tells what was said from the first step of a turn to its last. */
 static void tell_sayings(uint64_t first, uint64_t last, int64_t start_ns)
 {
 	for (uint64_t i = said > SAYINGS ? said - SAYINGS : 0; i < said; i++)
@@ -63,7 +63,7 @@ static void tell_sayings(uint64_t first, uint64_t last, int64_t start_ns)
 			tell_saying(&sayings[i % SAYINGS], start_ns);
 }
 
-/* Prints the steps of one turn from step i on, without those just told, and returns the first step of the next. */
+/* Prints the steps of a turn from step i on, without those just told.  Returns the first step of the next turn. */
 static uint64_t tell_turn(uint64_t i, uint64_t steps, int64_t start_ns)
 {
 	const char *name = story[i % STORY].name, *last[16] = { NULL };

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* In place of threads and what belongs to them; sim.h.  The linker leads the library's calls here. */
+/* In place of threads and their calls; sim.h.  The linker leads the library's calls here. */
 #include "sim.h"
 #include "frame/wrap.h"
 
@@ -49,7 +49,7 @@ WRAP(int, pthread_cond_broadcast, pthread_cond_t *cond)
 	return 0;
 }
 
-/* The library's only call of it is membarrier: no access here overtakes another. */
+/* The library calls only membarrier by it, which has nothing to do here: no access overtakes another. */
 WRAP(long, syscall, long number, ...)
 {
 	(void)number;

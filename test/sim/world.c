@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What each timeout may do and must do; world.h. */
+/* The model: what each timeout may do and must do; world.h. */
 #include "sim/world.h"
 #include "check/check.h"
 
@@ -9,7 +9,7 @@ struct world world;
 
 int64_t world_clock(void)
 {
-	bool before = sim_freeze(true); /* what is known must not change here */
+	bool before = sim_freeze(true); /* the model must not change meanwhile */
 	int64_t now_ns = world.driving == VIRTUAL ? world.told_ns : hwt_clock_now(world.config.clock);
 
 	(void)sim_freeze(before);
@@ -21,7 +21,7 @@ int64_t world_clock_least(void)
 	return world.driving == VIRTUAL ? world.heard_ns : world_clock();
 }
 
-/* The sum of the times for which each has slept. */
+/* Returns the sum of the times for which the sleepers have slept. */
 static int64_t asleep(void)
 {
 	int64_t now_ns = sim_now();
@@ -86,7 +86,7 @@ void item_end_call(struct item *item, int64_t least_ns, int64_t most_ns)
 {
 	int64_t now_ns = world_clock();
 
-	item->is_exact = item->is_exact && most_ns > now_ns; /* what has passed runs as soon as it is seen */
+	item->is_exact = item->is_exact && most_ns > now_ns; /* a time that has passed runs as soon as it is seen */
 	item->least_ns = least_ns;
 	item->most_ns = most_ns > now_ns ? most_ns : now_ns + 1;
 	item->known_since = sim_steps();
@@ -106,7 +106,7 @@ static bool is_one_thread(void)
 	return world.config.executor == NULL && world.config.task_threads == 0;
 }
 
-/* Of two timeouts of a thread at the same tick the one that was accepted first runs first. */
+/* Checks that of two timeouts of a thread at the same tick the one accepted first runs first. */
 static void judge_order(const struct item *item)
 {
 	unsigned first = item->number > 64 ? item->number - 64 : 0;
@@ -128,7 +128,7 @@ static void judge_time(const struct item *item, int64_t least_ns, int64_t most_n
 {
 	int64_t now_ns = world_clock(), excuse_ns = world_excuse() - world.step_excuse_ns;
 
-	if (sim_now() - world.step_ns > world_patience() + excuse_ns) /* otherwise the clock may have been set back */
+	if (sim_now() - world.step_ns > world_patience() + excuse_ns) /* else the clock may have been set back */
 		SIM_CHECK(now_ns >= least_ns);
 	if (item->most_ns != UNKNOWN && world.driving != VIRTUAL)
 		SIM_CHECK(now_ns - most_ns <= world_patience() + world_excuse() - item->excuse_ns);
@@ -144,7 +144,7 @@ void item_start(struct item *item, hwt_timeout timeout, uint64_t missed)
 		  item->runs < item->runs_max);
 	SIM_CHECK(item->period_ns > 0 || item->runs <= item->rearms);
 	SIM_CHECK(missed == 0 || item->period_ns > 0);
-	/* What is behind a task that a stop waits for does not run, however long that takes; a pool decides itself. */
+	/* Timeouts behind a task for which a stop waits do not run, however long it takes; a pool decides by itself. */
 	if (world.is_stopping && !world.has_pool)
 		SIM_CHECK(sim_now() - world.stop_ns <= world_patience() + sim_held() - world.stop_held_ns);
 	judge_time(item, item->least_ns + merged_ns, item->most_ns == UNKNOWN ? UNKNOWN : item->most_ns + merged_ns);
@@ -155,13 +155,13 @@ void item_start(struct item *item, hwt_timeout timeout, uint64_t missed)
 	world.sums.runs++;
 	world.sums.missed += missed;
 	if (item->period_ns > 0) {
-		if (item->known_since != FOREVER) /* otherwise a call may still move it to the time that is noted */
+		if (item->known_since != FOREVER) /* else a call may still move it to the noted time */
 			item->least_ns += merged_ns + item->period_ns;
 		if (item->most_ns != UNKNOWN) {
 			item->most_ns += merged_ns + item->period_ns;
 			item->known_since = sim_steps();
 		}
-		if (in_time) /* otherwise it has not caught up */
+		if (in_time) /* else the worker has not caught up */
 			item->excuse_ns = world_excuse();
 	}
 }
@@ -178,7 +178,7 @@ void item_release(struct item *item)
 	SIM_CHECK(item->calls > 0 || !item_waits(item) || world.is_stopping);
 }
 
-/* A task that is said to be running may not have come to its first line. */
+/* A task that a call reports as running may not have come to its first line. */
 void item_cancelled(struct item *item, int rc, bool sync)
 {
 	unsigned more = 1;
@@ -210,7 +210,10 @@ void judge_advance(uint64_t began, int64_t now_ns, int64_t next_ns)
 		int64_t tick_ns;
 		bool late;
 
-		/* What a task of the advance has scheduled waits for a later one, but the answer knows of it. */
+		/*
+		 * A timeout that a task of the advance has scheduled waits for a later advance, but the answer knows of
+		 * it.
+		 */
 		bool is_new = item->known_since >= began;
 
 		if (!item_waits(item) || item->calls > 0 || item->in_run || item->known_since == FOREVER ||
@@ -221,11 +224,11 @@ void judge_advance(uint64_t began, int64_t now_ns, int64_t next_ns)
 		if ((runs_all && !is_new && tick_ns <= now_ns) || late)
 			sim_say("%ld is due at tick %ld", (long)item->number, (long)(tick_ns - world.start_ns));
 		SIM_CHECK(!runs_all || is_new || tick_ns > now_ns);
-		SIM_CHECK(!late); /* what has passed is as good: the loop comes again at once */
+		SIM_CHECK(!late); /* a time that has passed will do: the loop comes again at once */
 	}
 }
 
-/* No later than what was known when it began.  What waits in a pool runs when that comes to it. */
+/* Checks that the answer is not later than timeouts known when the call began.  Jobs in a pool do not count. */
 void judge_next(uint64_t began, int64_t next_ns)
 {
 	if (!world.is_started || world.has_pool || world.is_stopping || world.config.clock == HWT_CLOCK_REALTIME)
@@ -242,7 +245,7 @@ void judge_next(uint64_t began, int64_t next_ns)
 	}
 }
 
-/* The handle of one that has ended says so for ever, whatever its memory serves. */
+/* Checks that the handle of a timeout that has ended says so for ever, whatever its memory serves. */
 static void judge_handle(struct item *item)
 {
 	hwt_state state = hwt_timeout_state(item->handle);
@@ -254,7 +257,7 @@ static void judge_handle(struct item *item)
 	item->is_retired = state == HWT_RETIRED;
 }
 
-/* No timeout is overdue, and no more are there than the model knows. */
+/* Checks that no timeout is overdue, and that the timer has no more than the model. */
 static void judge_items(void)
 {
 	uint64_t waiting = 0;
@@ -309,7 +312,7 @@ void judge_quiet(void)
 	(void)sim_freeze(before);
 }
 
-/* Once the timer is gone each accepted timeout has had one end, and each refused one none. */
+/* Checks, after the timer has been destroyed, that each accepted timeout had one end, and each refused one none. */
 void judge_ends(bool was_stopped)
 {
 	for (unsigned i = 0; i < world.item_count; i++) {

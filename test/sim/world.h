@@ -27,22 +27,22 @@ struct item {
 	unsigned number;
 	uint32_t owner; /* the thread that scheduled it */
 
-	/* The next run, on the timer's clock. */
+	/* The bounds of the next run, on the timer's clock. */
 	int64_t least_ns, most_ns;
-	uint64_t known_since; /* the step at which the call returned; FOREVER: it has not */
-	uint32_t known_by;    /* its thread */
-	int64_t excuse_ns;    /* world_excuse at that */
+	uint64_t known_since; /* the step at which the call that set them returned; FOREVER: it has not */
+	uint32_t known_by;    /* the thread of that call */
+	int64_t excuse_ns;    /* world_excuse at that step */
 	int64_t period_ns;    /* 0: once */
 
 	unsigned accepted, runs, rearms, cancels, returned, released;
-	unsigned runs_max;                                /* after a cancel */
-	unsigned calls;                                   /* cancels and moves that threads are in */
-	unsigned agains;                                  /* so often its task has it run again */
+	unsigned runs_max;                                /* the most runs, after a cancel */
+	unsigned calls;                                   /* cancels and moves in progress */
+	unsigned agains;                                  /* this many more runs: its task re-arms it */
 	bool has_finaliser, in_run, is_rearmed, is_exact; /* is_exact: its deadline is known, and it never moved */
 	bool is_retired;
 };
 
-/* Numbers as hwt_stats has them. */
+/* The numbers of hwt_stats. */
 struct sums {
 	uint64_t accepted, cancelled, runs, missed, moved, limit, stopped, memory, refusals;
 };
@@ -57,64 +57,64 @@ struct world {
 	struct sums sums;
 
 	int64_t told_ns;  /* the latest time of a virtual clock */
-	int64_t heard_ns; /* the same when the call that tells it has returned */
+	int64_t heard_ns; /* told_ns, once the call that tells it has returned */
 	int64_t asleep_ns, asleep_at_ns,
-	    sleepers;                    /* for how long tasks and threads of the pool have slept, till when */
+	    sleepers;                    /* how long tasks and threads of the pool have slept, and until when */
 	int64_t step_ns, step_excuse_ns; /* when the clock was last set, and world_excuse then */
 	int64_t back_until_ns;
-	unsigned steps, heard_steps;   /* of the clock, and how many when the last advance began */
+	unsigned steps, heard_steps;   /* steps of the clock, and those when the last advance began */
 	uint64_t advances, waits;      /* waits: cancels that may wait for the end of a run */
 	int64_t stop_ns, stop_held_ns; /* when a stop began, and sim_held then */
 	bool is_started, is_stopping, is_stopped, has_pool;
 
-	/* HWT_COLLECT: what has fired has not begun to run here until the loop comes to it. */
-	bool collects, in_hand; /* in_hand: the loop is in its call, or at what that has handed out */
-	bool is_cut;            /* more may be due: that was all that it had room for, or a stop came */
+	/* HWT_COLLECT: a fired timeout counts as begun when the loop comes to it. */
+	bool collects, in_hand; /* in_hand: the loop is in its call, or goes through the batch */
+	bool is_cut;            /* more may be due: the batch was full, or a stop came */
 
 	/* Faults. */
-	unsigned refuse;     /* so many of 256 allocations fail */
-	unsigned refuse_all; /* threads for which all fail */
+	unsigned refuse;     /* of 256 allocations this many fail */
+	unsigned refuse_all; /* threads whose allocations all fail */
 	uint64_t refused;
 };
 
 extern struct world world;
 
-/* The timer's clock.  While it is being told a virtual time, it may be the one or the other. */
+/* Returns the time of the timer's clock.  While it is told a virtual time, this may be the old or the new one. */
 int64_t world_clock(void);
 int64_t world_clock_least(void);
 
-/* For how long something has been in the way of what is due. */
+/* Returns for how long due timeouts have been delayed by tasks, held threads and the like. */
 int64_t world_excuse(void);
 
-/* No task is late by more, and by what was in its way since; this covers what was in its way already. */
+/* Returns the most that a task may be late besides delays since it was scheduled; covers earlier delays. */
 int64_t world_patience(void);
 
-/* The time of the tick at which something with this deadline runs. */
+/* Returns the time of the tick at which a timeout with this deadline runs. */
 int64_t world_tick(int64_t deadline_ns);
 
 void world_sleep(int64_t ns); /* in a task, a finaliser, the pool */
 
 void world_step(int64_t ns); /* sets the clock */
 
-/* Returns true if a run is still to come, as far as is known. */
+/* Returns true if a run is still to come, as far as the model knows. */
 bool item_waits(const struct item *item);
 
-/* Sets the bounds of the next run, or takes them back while a call is at the item. */
+/* Sets the bounds of the next run; they count as unknown while a call is in progress. */
 void item_begin_call(struct item *item, int64_t to_ns);
 void item_end_call(struct item *item, int64_t least_ns, int64_t most_ns);
 
-void item_forget(struct item *item); /* when its next run is due */
+void item_forget(struct item *item); /* forgets when the next run is due */
 
 void item_start(struct item *item, hwt_timeout timeout, uint64_t missed);
 void item_end(struct item *item);
 void item_release(struct item *item);
 
-/* After a cancel has returned. */
+/* Judges a cancel that has returned. */
 void item_cancelled(struct item *item, int rc, bool sync);
 
-/* After an advance that returned 0, which began at that step. */
+/* Judges an advance that began at a step and returned 0. */
 void judge_advance(uint64_t began, int64_t now_ns, int64_t next_ns);
-void judge_next(uint64_t began, int64_t next_ns); /* the same of a look */
+void judge_next(uint64_t began, int64_t next_ns); /* judges hwt_timer_next */
 void judge_quiet(void);
 void judge_ends(bool was_stopped);
 
@@ -130,7 +130,7 @@ static inline bool hit(unsigned one_of)
 	return sim_plan(one_of) == 0;
 }
 
-/* As likely some microseconds as some milliseconds. */
+/* Draws a time: some microseconds as likely as some milliseconds. */
 static inline int64_t some_time(int64_t max_ns)
 {
 	return (int64_t)sim_plan(((uint64_t)max_ns >> sim_plan(12)) + 1);

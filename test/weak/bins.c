@@ -21,9 +21,9 @@ static void count(int64_t deadline_ns)
 
 static void *work(void *unused)
 {
-	count(LATE_NS); /* the last one that is counted by itself */
-	count(LATE_NS); /* opens the place */
-	count(LATE_NS); /* counts along */
+	count(LATE_NS); /* the last task that is counted by itself */
+	count(LATE_NS); /* opens the bin */
+	count(LATE_NS); /* counts in the open bin */
 	count(0);       /* closes it */
 	return unused;
 }

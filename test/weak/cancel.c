@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A producer submits, another thread cancels by the handle, and the worker makes two passes.  One of cancel and run
- * wins, whichever order they come in, and the record comes back to the lane.
+ * A producer submits, another thread cancels by the handle, and the worker makes two passes.  Either the cancel or the
+ * run wins, in every order, and the record comes back to the lane.
  */
 #include "lane.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * One thread schedules, another cancels, and a third adds up the ends and then the begins: at no moment are there more
- * ends than begins.  With a limit of one, no thread that is below the limit counts two pending.
+ * ends than begins.  With a limit of one, a thread below the limit never counts two pending.
  */
 #include "lane.h"
 

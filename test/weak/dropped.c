@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A task moves its own timeout, a second thread cancels that, and a third one adds up: the ends, then the begins, of
- * which the move is one.  There are never more ends than begins.
+ * A task moves its own timeout, a second thread cancels it, and a third adds up the ends, then the begins; the move
+ * counts as a begin.  There are never more ends than begins.
  */
 #include "lane.h"
 

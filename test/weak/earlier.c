@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A timeout is moved to an earlier tick, and once more, while the worker makes a pass at that tick.  It runs in that pass or in the
- * next one, at once in either case, and its record comes back.
+ * A timeout is moved to an earlier tick, and then again, while the worker makes a pass at that tick.  It runs in this
+ * pass or in the next, and its record comes back.
  */
 #include "lane.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A reader adds up what has ended and what has begun while the worker runs a task that has just been scheduled: a task
- * that has returned has started, one that has started was accepted (timer/stats.c reads in this order).
+ * A reader adds up ends and begins while the worker runs a task that has just been scheduled: a task that has returned
+ * has started, and a started task was accepted (timer/stats.c reads in this order).
  */
 #include "lane.h"
 

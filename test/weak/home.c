@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Records come home to their slab: the worker returns a chain of two, another thread returns one, and a producer takes
- * what there is.  Each comes back once, and complete.  A look that finds all of them home finds the slab empty, and then
- * nobody is at it any more.
+ * the records that have come home.  Each comes back once, and complete.  If a look finds all records home the slab is
+ * empty, and no thread accesses it any more.
  */
 #include "slab.h"
 
@@ -38,7 +38,7 @@ static void take_all(void)
 	}
 }
 
-/* As the owner does: a lane, or the worker that looks. */
+/* Takes records as the owner does: a lane, or the worker in a look. */
 static void *take(void *unused)
 {
 	uint64_t home;
@@ -66,7 +66,7 @@ int main(void)
 	pthread_join(producer, NULL);
 	take_all();
 	assert(taken == WEAK_RECORDS);
-	for (int i = 0; i < WEAK_RECORDS; i++) /* nobody has written since */
+	for (int i = 0; i < WEAK_RECORDS; i++) /* no thread has written since */
 		assert(atomic_load_explicit(&records[i].free_ahead, memory_order_relaxed) == NULL);
 	return 0;
 }

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Two threads push something that cannot wait, and the driver takes note of it once.  It then sees what each of them has
- * pushed, or the next advance hurries, too.
+ * Two threads push urgent records, and the driver resets hurry_ns once.  It then sees the pushes of both, or the next
+ * advance hurries, too.
  */
 #include "lane.h"
 
 static _Atomic bool pushed[2];
 static bool seen[2];
 
-/* What is pushed may be in the queue of any lane, under a lock that the driver does not take. */
+/* Pushes a record.  It may be in the queue of any lane, under a lock that the driver does not take. */
 static void push(unsigned i)
 {
 	atomic_store_explicit(&pushed[i], true, memory_order_relaxed);

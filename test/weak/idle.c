@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The worker says for what it is to be woken, looks at the lanes once more, and sleeps.  A producer submits and looks at
- * what the worker said.  The worker never sleeps over a submission that did not wake it, and the thread that wakes sees
- * the alarm.  When the driver of a timer sees that it has rung, the ring is over.
+ * The worker publishes what it is to be woken for, checks the lanes once more, and sleeps.  A producer submits and
+ * loads the published word.  The worker never sleeps over a submission that did not wake it, and the thread that wakes
+ * sees the alarm.  When the driver of a timer sees that it has rung, the ring is over.
  */
 #include "lane.h"
 

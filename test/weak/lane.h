@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * For the harnesses that need a timer without its threads: the rooms lane/ and worker/ as they are, one lane with some
- * records and nodes at hand, and a worker.  Three things stand for the real ones: a slab with a few records, a wheel for
- * one, and a sleeper that only notes the wake.
+ * records and nodes at hand, and a worker.  Three parts are replaced: a slab with a few records, a wheel for one
+ * record, and a sleeper that only notes the wake.
  */
 #ifndef HWT_WEAK_LANE_H
 #define HWT_WEAK_LANE_H
@@ -183,7 +183,7 @@ static inline void lane_make(unsigned n)
 	(void)hwt_record_slab_claim(&slab, &lane);
 	adopt(&lane.pool, &slab);
 	wheel.grid = grid_make(0, LANE_TICK_NS);
-	/* As where there is membarrier: no fence of a producer or of the worker helps what is looked at. */
+	/* As with membarrier: no fence of a producer or of the worker may help the protocol under test. */
 	lanes.idle.has_barrier = lanes.waiters.has_barrier = true;
 	worker.lanes = &lanes;
 	worker.wheel = &wheel;
@@ -192,7 +192,7 @@ static inline void lane_make(unsigned n)
 	worker.bound.runs_max = UINT64_MAX;
 }
 
-/* A pass of the worker at a tick, without the sleep. */
+/* Makes a pass of the worker at a tick, without the sleep. */
 static inline void lane_pass(int64_t tick)
 {
 	struct hwt_record *again = postponed;

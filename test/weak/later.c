@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A timeout is moved within its tick, and then to a later one, while the worker runs its old tick.  After a move that was
- * accepted the task does not start before the new deadline, and it starts once.
+ * A timeout is moved within its tick, and then to a later one, while the worker runs its old tick.  After a move that
+ * returned 0 the task does not start before the new deadline, and it starts once.
  */
 #include "lane.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* With a limit of one, a thread that gets the place of a timeout that was cancelled does not count two as pending. */
+/* With a limit of one, a thread that gets the slot of a cancelled timeout does not count two as pending. */
 #include "lane.h"
 
 static hwt_timeout timeout;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Two threads come to one place of a timer and make its lane, while the worker goes through the lanes that there are.
- * One lane comes of it, and the worker finds it complete.  A record leads to its lane.
+ * Two threads come to one seat of a timer and make its lane, while the worker goes through the existing lanes.  There
+ * is one lane in the end, and the worker finds it complete.  A record leads to its lane.
  */
 #include "lane.h"
 
@@ -23,7 +23,7 @@ void hwt_mem_free(void *memory)
 	assert(false);
 }
 
-/* Each queue gets its stub. */
+/* Gives each queue its stub. */
 bool hwt_slabs_grow(struct hwt_slabs *slabs, const struct hwt_slab_kind *kind)
 {
 	static hwt_node stubs[2];

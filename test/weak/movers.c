@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Two threads move a timeout, or one moves and one cancels it.  The deadline is that of the last move, whole, and what was
- * accepted holds: a cancel ends the timeout, else it runs at that deadline.
+ * Two threads move a timeout, or one moves and one cancels it.  The deadline is that of the last move, and not torn.  A
+ * cancel that returned 0 ends the timeout; otherwise it runs at that deadline.
  */
 #include "lane.h"
 

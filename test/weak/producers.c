@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Two producers share a lane's queue by its lock, while the worker pops.  No node is used twice, no value is lost. */
+/*
+ * Two producers share a lane's queue by its lock, while the worker pops.  No node is used twice, and no value is lost.
+ */
 #include "weak.h"
 
 #include "lane/queue.c"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A task moves its own timeout, which so runs again, and another thread cancels it.  A cancel that was accepted ends it
- * before its next run; one that came too late is told so, and then the move was refused or is the later one.
+ * A task moves its own timeout, so that it runs again, and another thread cancels it.  A cancel that returned 0
+ * prevents the next run.  A cancel that came too late says so, and then the move was refused or came later.
  */
 #include "lane.h"
 

@@ -37,7 +37,7 @@ static inline char *record_slab_begin(const struct hwt_record_slab *unused)
 	return (char *)records;
 }
 
-/* Makes it, with so many records that never served. */
+/* Makes the slab, with `n` records that never served. */
 static inline void slab_make(struct hwt_record_slabs *slabs, unsigned n)
 {
 	slab.slabs = slabs;

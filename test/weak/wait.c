@@ -17,7 +17,7 @@ void weak_broadcast(void)
 	atomic_store_explicit(&told, true, memory_order_relaxed);
 }
 
-/* The thread that would sleep ends here: main looks whether it would have been woken. */
+/* In place of a sleep the thread ends: main checks whether it would have been woken. */
 int hwt_monitor_wait(struct hwt_monitor *monitor, int64_t time_ns)
 {
 	(void)time_ns;

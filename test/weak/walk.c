@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A record serves one timeout, comes home and serves another one, while a walk comes by: what it shows belongs to one of
- * them.  With WEAK_EXTENDED the first has an extension, the memory of which may serve the second.
+ * A record serves one timeout, comes home and serves another, while a walk comes by: the fields that it shows belong to
+ * one of the two.  With WEAK_EXTENDED the first has an extension, whose memory may serve the second.
  */
 #include "lane.h"
 

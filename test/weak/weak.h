@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * For the harnesses of this folder: what the checker has, and what stands for the system.
+ * For the harnesses of this folder: the functions of the checker, and replacements for those of the system.
  *
  * A harness includes sources of the library as they are, and calls their functions from two or three threads.  GenMC
  * tries every order of the threads, and every value that C11 lets a load return.  It looks for failed assertions, data
@@ -21,7 +21,7 @@
 #include <string.h>
 #include <time.h>
 
-/* What the harnesses make is zero already, and the checker cannot follow bytes through structures. */
+/* The harnesses' memory is zero already, and the checker cannot follow bytes through structures. */
 #undef memset
 #define memset(memory, byte, size) ((void)(memory))
 
@@ -42,11 +42,11 @@
 #define __builtin_sub_overflow(a, b, difference) (*(difference) = (a) - (b), false)
 typedef int pthread_cond_t;
 typedef int pthread_condattr_t;
-#else /* a compiler looks whether a harness still fits */
+#else /* for a compiler, which checks that a harness still fits */
 void __VERIFIER_assume(bool condition);
 #endif
 
-/* A harness in which a thread waits on a condition says what becomes of it. */
+/* A harness in which a thread waits on a condition defines weak_broadcast. */
 #define pthread_cond_broadcast(condition) weak_broadcast()
 void weak_broadcast(void);
 
@@ -54,8 +54,8 @@ void weak_broadcast(void);
 #define assume(condition) __VERIFIER_assume(condition)
 
 /*
- * A thread that finds a lock held, or a move in progress, would look again.  The executions in which it comes later are
- * checked, too, so this one is dropped.
+ * A thread that finds a lock held, or a move in progress, would look again.  Executions in which it comes later are
+ * checked anyway, so this execution is dropped.
  */
 void hwt_thread_give_way(unsigned *turns)
 {
@@ -68,7 +68,7 @@ void hwt_thread_give_way(unsigned *turns)
 #undef atomic_signal_fence
 #define atomic_signal_fence(order) ((void)0)
 #undef HWT_OWN
-#define HWT_OWN /* the harnesses hand lanes over themselves */
+#define HWT_OWN /* the harnesses pass lanes as arguments */
 #undef HWT_POINT
 #define HWT_POINT(where) assume((where)[0] != 'h' && !((where)[0] == 'b' && (where)[1] == 'l')) /* "held", "blocked" */
 
