@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The window: entries by id, and the timer in which they wait. */
+/* The window: entries by id, and the timer in which they wait until they are due. */
 #include "store/asks.h"
 #include "store/clock.h"
 #include "store/shards.h"
 #include "store/store.h"
 #include "window/window.h"
 
-#define AGAIN_US 20000 /* a row that is due and could not be begun: another transaction has it */
+#define AGAIN_US 20000 /* how soon to try again a due row that another transaction has locked */
 
 /*
  * Entries by id
@@ -92,7 +92,7 @@ struct hwts_entry *hwts_window_insert(hwt_store *store, struct hwts_kind *kind, 
 
 	if (!make_free(window) || !hwts_turns_join(&kind->turns, &turn, due->group, due->group_len))
 		return NULL;
-	/* Without memory the chains get longer, which is no failure. */
+	/* Without memory the chains stay, and get longer: no failure. */
 	if (window->count >= window->bucket_count)
 		(void)rehash(window, window->bucket_count * 2);
 	entry = window->free;
@@ -162,7 +162,7 @@ bool hwts_window_is_for_a_look(const struct hwts_shard *shard, const struct hwts
 void hwts_window_due(struct hwts_entry *entry)
 {
 	struct hwts_turns *turns = &entry->kind->turns;
-	bool waits = hwts_turns_ready(turns); /* then the end of a task, or of a begin, looks at them */
+	bool waits = hwts_turns_ready(turns); /* if so, the end of a task or of a begin wakes the beginner */
 
 	if (entry->state == HWTS_ARMED) {
 		entry->turn.due_us = HWTS_MIN(entry->turn.due_us, entry->again_us);
@@ -179,7 +179,7 @@ void hwts_window_due(struct hwts_entry *entry)
 static void on_timer(hwt_timeout timeout, void *arg)
 {
 	struct hwts_entry *entry = arg;
-	hwt_store *store = entry->store; /* the same for each use of this memory */
+	hwt_store *store = entry->store; /* the same store for each use of this memory */
 
 	if (HWTS_TEST(loses_timers))
 		return;
@@ -190,7 +190,7 @@ static void on_timer(hwt_timeout timeout, void *arg)
 	hwts_unlock(store);
 }
 
-/* What is tried at a later time than it was due keeps its place in its group. */
+/* when_us: when to try; due_us: the place in the group.  A row that is tried later than it was due keeps its place. */
 static void arm(struct hwts_entry *entry, int64_t when_us, int64_t due_us)
 {
 	hwt_store *store = entry->store;
@@ -207,7 +207,7 @@ static void arm(struct hwts_entry *entry, int64_t when_us, int64_t due_us)
 	}
 	if (hwt_new_timeout_at(store->window->timer, on_timer, entry, deadline_ns, &entry->timeout) == 0)
 		return;
-	/* No memory: the row is found again by reading its shard from the beginning. */
+	/* No memory: a look from the beginning of the shard finds the row again. */
 	hwts_ask(store, HWTS_LOAD);
 	hwts_window_erase(entry);
 }
@@ -219,7 +219,7 @@ void hwts_window_arm(struct hwts_entry *entry, int64_t due_us)
 
 void hwts_window_arm_again(struct hwts_entry *entry, int64_t due_us)
 {
-	(void)hwt_cancel(entry->timeout); /* if its task is on the way, it finds another handle */
+	(void)hwt_cancel(entry->timeout); /* a task already under way compares handles, and does nothing */
 	hwts_window_arm(entry, due_us);
 }
 
@@ -234,10 +234,10 @@ void hwts_window_rearm(hwt_store *store)
 }
 
 /*
- * What becomes of it
+ * After a begin, and after an end
  */
 
-/* It does not run, or not any more: its group was full perhaps. */
+/* Its group may have been full, and may begin another row now. */
 void hwts_window_not_running(struct hwts_entry *entry)
 {
 	struct hwts_turns *turns = &entry->kind->turns;
@@ -250,7 +250,7 @@ void hwts_window_not_running(struct hwts_entry *entry)
 		hwts_wake(entry->store, HWTS_BEGIN);
 }
 
-/* It is not begun for a reason of its own, and has been due since then. */
+/* Notes the reason for which this row alone does not start, and since when. */
 static void wait_for(struct hwts_entry *entry, hwt_store_wait why, int64_t since_us)
 {
 	if (entry->why != why)
@@ -259,8 +259,8 @@ static void wait_for(struct hwts_entry *entry, hwt_store_wait why, int64_t since
 }
 
 /*
- * due_us is the due time that the begin statement read, or HWTS_NEVER if the row was gone.  runs: it still has to be
- * begun again under its epoch.
+ * due_us: the due time that the begin read, or HWTS_NEVER if the row is gone.  runs: the row runs under this epoch, and
+ * has to be begun once more.
  */
 void hwts_window_not_begun(struct hwts_entry *entry, int64_t due_us, bool runs)
 {
@@ -271,7 +271,7 @@ void hwts_window_not_begun(struct hwts_entry *entry, int64_t due_us, bool runs)
 	when_us = HWTS_MIN(when_us, again_us);
 	entry->unsure = runs;
 	entry->aside = false;
-	/* Another transaction has the row, if it is tried again later than it is due, and its kind could begin it. */
+	/* A row that is due, is tried later, and that its kind could begin, is locked by another transaction. */
 	wait_for(entry,
 		 when_us > due_us && !entry->kind->turns.stalled && hwts_keeps(entry->store, entry->shard)
 		     ? HWT_STORE_WAITS_ROW
@@ -301,7 +301,7 @@ void hwts_window_ended(hwt_store *store, const struct hwts_row *row, int64_t due
 	if (!entry || entry->state != HWTS_BEGUN)
 		return;
 	hwts_window_not_running(entry);
-	if (entry->again_us != row->due_us) /* else a look from before the begin has found this run */
+	if (entry->again_us != row->due_us) /* equal: a look from before the begin has found this run, not the next */
 		due_us = HWTS_MIN(due_us, entry->again_us);
 	if (filed && row->rest_us > 0)
 		due_us = hwts_clock_db_us(store) + row->rest_us;
@@ -311,9 +311,12 @@ void hwts_window_ended(hwt_store *store, const struct hwts_row *row, int64_t due
 		entry->priority = row->priority;
 	if (row->hit && row->waits != HWT_STORE_STARTS)
 		wait_for(entry, row->waits, HWTS_MIN(row->base_us, hwts_clock_db_us(store)));
-	else if (!row->give_back) /* that has not been tried */
+	else if (!row->give_back) /* a row given back was not tried */
 		entry->why = HWT_STORE_STARTS;
-	/* One that has not started for a reason of its own stays, so that it is told of, up to the share of a group. */
+	/*
+	 * A row that waits for a reason of its own stays in the window, so that statistics name it; at most a share of
+	 * them.
+	 */
 	if (due_us == HWTS_NEVER || !shard || !shard->held ||
 	    (hwts_window_is_for_a_look(shard, &(struct hwts_due){ .id = row->id, .due_us = due_us }) &&
 	     (entry->why == HWT_STORE_STARTS || entry->kind->entries > hwts_window_share(store))))

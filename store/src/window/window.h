@@ -1,41 +1,65 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The window: rows that this process may have to begin soon, or has begun; window.c. */
+/*
+ * The window: the rows that this process may have to begin soon, or has begun; window.c.
+ *
+ * States of an entry.  "-" means that the event does not occur, or changes no state.
+ *
+ *   event                                       FREE    ARMED      IS_DUE     BEGUN
+ *   a row is seen: insert, then arm             ARMED   (1)        -          -
+ *   the timer fires: due                        -       IS_DUE     -          -
+ *   its group's turn: pop, add to a batch       -       -          BEGUN      -
+ *   the begin finds nothing to start: not_begun -       -          -          ARMED, FREE if the row is gone
+ *   the database refuses the begin: set_aside   -       -          -          ARMED, for a lease
+ *   the reply is lost, or doubted: again        -       -          -          IS_DUE
+ *   the end is committed: ended                 -       -          -          ARMED if due again, else FREE
+ *   the row runs, and must not run: condemn     BEGUN   BEGUN (2)  -          -
+ *   the row was cancelled: forget               -       FREE       -          -
+ *   its shard is lost: drop_lost, pop           -       FREE       FREE       -, its end comes first
+ *   its shard is being given: pop               -       -          ARMED      -
+ *   no room to read its shard again: empty      -       FREE       -          -
+ *
+ *   (1) ARMED for the earlier of the two times: a begin that is too early costs a statement, one too late costs time.
+ *   (2) Only if the row runs under an older epoch: under the epoch that is held, an ARMED entry is right.
+ *   An entry that is armed for a time in the past goes on to IS_DUE at once, and to FREE if there is no memory.
+ *   A row that is seen while its entry is IS_DUE or BEGUN leaves its time in again_us.
+ */
 #ifndef HWTS_WINDOW_H
 #define HWTS_WINDOW_H
 
 #include "store/kind.h"
 
-#define HWTS_WINDOW_MAX 200000 /* entries: kinds share it, and beyond its share a kind's look-ahead waits */
-#define HWTS_PAGE 5000         /* rows in one look, of all shards together */
+#define HWTS_WINDOW_MAX 200000 /* entries of all kinds; beyond its share of them a kind's look-ahead waits */
+#define HWTS_PAGE 5000         /* rows that a look reads, of all shards together */
 
 enum hwts_entry_state { HWTS_FREE, HWTS_ARMED, HWTS_IS_DUE, HWTS_BEGUN };
 
 struct hwts_entry {
 	int64_t id;
-	struct hwts_turn turn; /* with its due time, or that of the timer */
-	int64_t since_us;      /* when it was due for which why says more than its turn */
-	int64_t again_us;      /* news while it was not ARMED, else its due time if that was before; HWTS_NEVER: none */
-	uint64_t heard;        /* the number of the last news about it, of all that the window has heard */
-	uint64_t begin;        /* the number of its last begin, of the same numbers; 0: none */
+	struct hwts_turn turn; /* its due_us: when the row is due, or the time for which the timer is armed */
+	int64_t since_us;      /* when the row was due that waits for the reason in why */
+	/* The earliest time heard of while IS_DUE or BEGUN.  ARMED for a later try: the due time.  HWTS_NEVER: none. */
+	int64_t again_us;
+	uint64_t heard; /* the number of the last news of this row; window->heard counts them */
+	uint64_t begin; /* the number of the last begin of this row, from the same counter; 0: never begun */
 	hwt_timeout timeout;
 	hwt_store *store;
 	struct hwts_kind *kind;
-	struct hwts_entry *next; /* in the chain of its bucket, or of free ones */
+	struct hwts_entry *next; /* in the chain of its bucket, or in the list of free entries */
 	uint32_t len;
 	int32_t shard;
-	int8_t priority; /* as was last heard: that of its turn when it is due again */
+	int8_t priority; /* the priority that was last heard; turn.priority takes it over when the row is due again */
 	enum hwts_entry_state state;
-	uint8_t why;  /* a hwt_store_wait: ROW or ZONE, as far as its last try tells; else STARTS */
-	bool unsure;  /* the reply to its begin was lost */
-	bool last;    /* its next attempt is its last: begun only when a thread is free */
-	bool aside;   /* the database refuses to begin it: tried again each lease, whatever news says */
-	bool between; /* BEGUN, and neither in the queue nor started: what becomes of it is known in a moment */
-	bool changed; /* and it is not to start */
-	bool told;    /* only news tell of it: kind->told counts it, and not kind->entries */
+	uint8_t why;  /* a hwt_store_wait: ROW or ZONE, as the last try found; otherwise STARTS */
+	bool unsure;  /* the reply to its begin was lost: the row may run under this epoch */
+	bool last;    /* its next attempt is its last: the beginner begins it only when a thread is free */
+	bool aside;   /* the database refuses to begin it: tried once a lease, whatever news says */
+	bool between; /* BEGUN, but neither in the queue nor started: a begin or a return is under way */
+	bool changed; /* BEGUN, and must not start: a call has changed the row, or its group is paused */
+	bool told;    /* known from news alone: counted in kind->told instead of kind->entries */
 };
 
 #define HWTS_SLAB_ENTRIES 256
-struct hwts_slab { /* entries stay where they are until the timer is gone: its tasks point to them */
+struct hwts_slab { /* entries never move while the timer lives: its tasks point to them */
 	struct hwts_slab *next;
 	struct hwts_entry entries[HWTS_SLAB_ENTRIES];
 };
@@ -46,85 +70,102 @@ struct hwts_window {
 	struct hwts_entry **buckets, *free;
 	size_t bucket_count, count;
 	uint64_t heard;
-	int64_t look_ns; /* when what is due may be looked through again for the oldest */
+	int64_t look_ns; /* from this time on look_through may count oldest_us and waits of the kinds again */
 };
 
-/* In window_life.c. */
+/* window_life.c */
 int hwts_window_open(hwt_store *store);
 void hwts_window_close(hwt_store *store);
-void hwts_window_drop_lost(hwt_store *store); /* what waits in shards that are not held */
-/* Drops the entries of a kind that wait: the look-ahead reads them again.  The caller holds the lock of the store. */
+void hwts_window_drop_lost(hwt_store *store); /* drops the waiting entries of shards that are not held */
+/* Drops the waiting entries of a kind: the look-ahead reads them again.  The caller holds store->lock. */
 void hwts_window_empty(hwt_store *store, const struct hwts_kind *kind);
 
 /*
- * In window.c.  With the lock.
+ * window.c.  The caller holds store->lock.
  */
 
 size_t hwts_window_count(const hwt_store *store);
-size_t hwts_window_limit(const hwt_store *store); /* of a kind: the backlog of one must not hide what others have */
-size_t hwts_window_share(const hwt_store *store); /* of a group: beyond it a rest has the rows */
-/* Wakes the reader if a rest of the group is to be read. */
+/* Entries of a kind: the backlog of one kind must not hide the rows of others. */
+size_t hwts_window_limit(const hwt_store *store);
+/* Entries of a group: the rows beyond this share stay in the database, in a rest. */
+size_t hwts_window_share(const hwt_store *store);
+/* Wakes the reader if a rest of the group has to be read. */
 void hwts_window_want_rest(hwt_store *store, const struct hwts_kind *kind, const struct hwts_turn_group *group);
-struct hwts_shard;                                                                      /* shards.h */
-bool hwts_window_is_beyond(const struct hwts_shard *shard, const struct hwts_due *due); /* its mark */
-/* True: a look-ahead comes to it.  The one that is under way may have read too early. */
+struct hwts_shard; /* shards.h */
+/* True: the row lies beyond the shard's mark. */
+bool hwts_window_is_beyond(const struct hwts_shard *shard, const struct hwts_due *due);
+/* True: a look has yet to come to this row.  False: the look that is under way may have passed its place already. */
 bool hwts_window_is_for_a_look(const struct hwts_shard *shard, const struct hwts_due *due);
 struct hwts_entry *hwts_window_insert(hwt_store *store, struct hwts_kind *kind, const struct hwts_due *due);
 void hwts_window_arm(struct hwts_entry *entry, int64_t due_us);
-void hwts_window_arm_again(struct hwts_entry *entry, int64_t due_us); /* it was */
+void hwts_window_arm_again(struct hwts_entry *entry, int64_t due_us); /* for an entry that is ARMED */
 void hwts_window_erase(struct hwts_entry *entry);
 void hwts_window_rearm(hwt_store *store);
-void hwts_window_not_running(struct hwts_entry *entry); /* or not any more */
+void hwts_window_not_running(struct hwts_entry *entry); /* the row does not run, or has ended */
 void hwts_window_due(struct hwts_entry *entry);
 void hwts_window_not_begun(struct hwts_entry *entry, int64_t due_us, bool runs);
 void hwts_window_set_aside(struct hwts_entry *entry);
-void hwts_window_forget(hwt_store *store, int64_t id);                            /* if it is ARMED */
-void hwts_window_between(hwt_store *store, int64_t id);                           /* it is neither queued nor started */
-struct hwts_kind *hwts_window_begun(hwt_store *store, int64_t id, bool *between); /* NULL: it is not */
+void hwts_window_forget(hwt_store *store, int64_t id);  /* erases an ARMED entry */
+void hwts_window_between(hwt_store *store, int64_t id); /* a begin or a return of this row is under way */
+/* Returns the kind of a row that is BEGUN, otherwise NULL. */
+struct hwts_kind *hwts_window_begun(hwt_store *store, int64_t id, bool *between);
 #define HWTS_IS_BEGUN UINT64_MAX
-uint64_t hwts_window_begin(hwt_store *store, int64_t id);            /* the number of its last begin; HWTS_IS_BEGUN */
-struct hwts_kind *hwts_window_changed(hwt_store *store, int64_t id); /* the same; it is not to start */
-int32_t hwts_window_again(struct hwts_entry *entry);                 /* to be begun, perhaps once more; its shard */
+/* Returns the number of the last begin.  HWTS_IS_BEGUN: the row is BEGUN.  0: no entry, or no begin yet. */
+uint64_t hwts_window_begin(hwt_store *store, int64_t id);
+/* Marks a row that is BEGUN so that it does not start.  Returns its kind; NULL: it is not BEGUN. */
+struct hwts_kind *hwts_window_changed(hwt_store *store, int64_t id);
+/* Queues the row once more: nobody knows whether its begin happened.  Returns its shard. */
+int32_t hwts_window_again(struct hwts_entry *entry);
 struct hwts_entry *hwts_window_find(hwt_store *store, int64_t id);
-void hwts_window_known(struct hwts_entry *entry); /* there is such a row */
-/* Its end is committed, and it is due again then; HWTS_NEVER: it is not. */
+void hwts_window_known(struct hwts_entry *entry); /* the database has this row: it is not only told */
+/* The end of the run is committed.  due_us: when the row is due again; HWTS_NEVER: not. */
 void hwts_window_ended(hwt_store *store, const struct hwts_row *row, int64_t due_us);
 
 /*
- * In window_in.c.  With the lock.
+ * window_in.c.  The caller holds store->lock.
  */
 
+/* A row that a call of this process has written. */
 void hwts_window_see(hwt_store *store, const struct hwts_due *due);
-/* The same, read by a statement that was sent when the window had heard so much: what it has heard since is younger. */
+/* A row that a statement read.  heard: hwts_window_number as it was sent; news with larger numbers are younger. */
 void hwts_window_read(hwt_store *store, const struct hwts_due *due, uint64_t heard);
-void hwts_window_hear(hwt_store *store, const struct hwts_due *due);               /* the same, of news */
-int64_t hwts_window_soon_us(const hwt_store *store, const struct hwts_kind *kind); /* it waits for no look */
-/* Of a rest that was read; false: it stays there. */
+void hwts_window_hear(hwt_store *store, const struct hwts_due *due); /* a row from news */
+/* How far ahead of now a row may be due to enter the window past a look that is behind. */
+int64_t hwts_window_soon_us(const hwt_store *store, const struct hwts_kind *kind);
+/* A row of a rest that was read.  False: the window keeps no more of this group, and the row stays in the rest. */
 bool hwts_window_refill(hwt_store *store, const struct hwts_rest *rest, const struct hwts_due *due, uint64_t heard);
-/* Moved by this process, which had heard so much of it before: it need not be tried at the time that it had. */
+/*
+ * A call of this process moves a row: heard before the statement, then move.  Without news in between the new time
+ * holds.
+ */
 uint64_t hwts_window_heard(hwt_store *store, int64_t id);
-uint64_t hwts_window_number(hwt_store *store); /* a new one, larger than all before */
+uint64_t hwts_window_number(hwt_store *store); /* a new number, larger than all before */
 void hwts_window_move(hwt_store *store, const struct hwts_due *due, uint64_t heard);
-/* True: it was missing. */
-bool hwts_window_rescue(hwt_store *store, const struct hwts_due *due); /* overdue: it should have been begun */
-bool hwts_window_revive(hwt_store *store, const struct hwts_due *due); /* it should be running, says the database */
-/* At most once: it runs, says the database, and not here.  Not NULL: it is to be made FAILED. */
+/* A look found the row.  True: its entry was missing from the window. */
+bool hwts_window_rescue(hwt_store *store, const struct hwts_due *due); /* overdue: the row should have been begun */
+/* The database says that the row runs under the epoch that is held: this process should run it. */
+bool hwts_window_revive(hwt_store *store, const struct hwts_due *due);
+/*
+ * At most once: the database says that the row runs, and this process does not run it.  Not NULL: the caller makes it
+ * FAILED.
+ */
 struct hwts_entry *hwts_window_condemn(hwt_store *store, const struct hwts_due *due);
-/* It runs under an older epoch, and counts.  False: no memory. */
+/* The row runs under an older epoch, and counts against the cap of its group.  False: no memory. */
 bool hwts_window_runs(hwt_store *store, const struct hwts_due *due);
 
 /*
- * In window_due.c.  With the lock: the entry whose turn it is; pop: to begin it, which may have to wait for a thread.
- * NULL: there is none.
+ * window_due.c.  The caller holds store->lock.  The entry whose turn it is, or NULL; pop takes it to be begun.  thread:
+ * a thread is free, so a last attempt may be begun too.
  */
 struct hwts_entry *hwts_window_peek(struct hwts_kind *kind);
 struct hwts_entry *hwts_window_pop(hwt_store *store, struct hwts_kind *kind, bool thread);
-/* Whether the rules of its group, which may have changed since it was begun, let it start. */
+/* Whether the group's rules let the row start: they may have changed since its begin. */
 bool hwts_window_may_start(hwt_store *store, int64_t id);
-hwt_store_wait hwts_window_why(hwt_store *store, int64_t id); /* what its entry says: ROW, ZONE, or STARTS */
-bool hwts_window_may_begin(const hwt_store *store);           /* something may be begun */
-/* What is due in the window or in rests, and has not been begun. */
+hwt_store_wait hwts_window_why(hwt_store *store, int64_t id); /* ROW, ZONE or STARTS, as the entry has it */
+bool hwts_window_may_begin(const hwt_store *store);           /* some group may begin a row */
+/* Adds the rows that are due in the window or in rests, and are not begun. */
 void hwts_window_waits(hwt_store *store, const struct hwts_kind *kind, struct hwts_waits *waits);
-int64_t hwts_window_oldest_us(hwt_store *store, const struct hwts_kind *kind); /* of what is due; HWTS_NEVER: none is */
+/* Returns when the oldest due row was due.  HWTS_NEVER: no row is due. */
+int64_t hwts_window_oldest_us(hwt_store *store, const struct hwts_kind *kind);
 
 #endif

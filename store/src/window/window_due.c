@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What is due in the window, and whose turn it is; what is begun. */
+/* Which due row is begun next; what the window says about rows that are BEGUN. */
 #include "store/clock.h"
 #include "store/shards.h"
 #include "store/store.h"
@@ -10,7 +10,10 @@ size_t hwts_window_count(const hwt_store *store)
 	return store->window->count;
 }
 
-/* Why an entry that is due has not started; what has started, or waits for a thread, is none of the window's. */
+/*
+ * Counts one entry under the reason for which it has not started.  Started rows and those in the queue are counted in
+ * runs/.
+ */
 static void see(struct hwts_entry *entry, int64_t now_ns, int64_t now_us)
 {
 	struct hwts_kind *kind = entry->kind;
@@ -27,7 +30,10 @@ static void see(struct hwts_entry *entry, int64_t now_ns, int64_t now_us)
 		hwts_waits_add(&kind->waits, HWT_STORE_STARTS, due_us, entry->id);
 }
 
-/* Takes half a percent of the time at most, however often statistics are asked for. */
+/*
+ * Takes at most half a percent of the time, however often statistics are asked for: look_ns is 200 times its length
+ * away.
+ */
 static void look_through(hwt_store *store)
 {
 	int64_t start_ns = hwt_now(), now_us = hwts_clock_db_us(store);
@@ -35,7 +41,8 @@ static void look_through(hwt_store *store)
 	HWTS_EACH_KIND (store, kind) {
 		kind->oldest_us = HWTS_NEVER;
 		kind->waits = (struct hwts_waits){ { { .count = 0 } } };
-		(void)hwts_window_peek(kind); /* so that the group at the front of the ring is the next */
+		/* moves paused and full groups out of the ring's front, so that first is the next group */
+		(void)hwts_window_peek(kind);
 	}
 	for (struct hwts_slab *slab = store->window->slabs; slab; slab = slab->next)
 		for (struct hwts_entry *entry = slab->entries; entry < slab->entries + HWTS_SLAB_ENTRIES; entry++)
@@ -94,7 +101,10 @@ struct hwts_entry *hwts_window_peek(struct hwts_kind *kind)
 	return turns->first || turns->waiting ? peek(kind, hwt_now()) : NULL;
 }
 
-/* Of those whose shard is held, with known rules, and is not about to be given away.  A look finds the others again. */
+/*
+ * Pops until an entry is found whose shard is held, has known rules and is not being given.  A look finds the rows of
+ * the other entries again.
+ */
 struct hwts_entry *hwts_window_pop(hwt_store *store, struct hwts_kind *kind, bool thread)
 {
 	int64_t now_ns = hwt_now();
@@ -108,14 +118,14 @@ struct hwts_entry *hwts_window_pop(hwt_store *store, struct hwts_kind *kind, boo
 
 		if (held && !shard->giving && entry->last && !thread)
 			return NULL;
-		/* What the database may refuse once more must not hold up the others of its group. */
+		/* aside: the group keeps its turn, as the database may refuse this row once more. */
 		(void)hwts_turns_pop(&kind->turns, now_ns, entry->aside);
 		hwts_window_want_rest(store, kind, entry->turn.group);
 		if (held && !shard->giving)
 			return entry;
 		if (!entry->unsure && !entry->turn.elsewhere)
 			hwts_turns_done(&kind->turns, &entry->turn);
-		if (held) /* in a moment it is given, or is not giving any more */
+		if (held) /* the shard is given in a moment, or giving ends */
 			hwts_window_not_begun(entry, entry->turn.due_us, entry->unsure);
 		else
 			hwts_window_erase(entry);
@@ -124,7 +134,7 @@ struct hwts_entry *hwts_window_pop(hwt_store *store, struct hwts_kind *kind, boo
 }
 
 /*
- * What is begun
+ * Rows that are BEGUN
  */
 
 void hwts_window_between(hwt_store *store, int64_t id)

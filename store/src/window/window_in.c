@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What comes into the window: from puts, news and looks.
+ * Rows enter the window: from puts, news and looks.
  *
- * News may come late and in any order, so of two times for one id the earlier one counts: too early costs a begin in
- * vain, which then reads the time from the row; too late would be late.
+ * News may be late and in any order, so of two times for one id the earlier one counts.  A time that is too early costs
+ * a begin in vain, which reads the right time from the row.  A time that is too late makes the row late.
  */
 #include "store/asks.h"
 #include "store/clock.h"
@@ -11,7 +11,7 @@
 #include "store/store.h"
 #include "window/window.h"
 
-/* What runs counts, and is always kept.  A rest may be due, or be wanted, earlier now than the reader has thought. */
+/* False: the row goes into a rest of its group.  A row that runs is always kept, as it counts against the cap. */
 static bool keeps(hwt_store *store, struct hwts_kind *kind, const struct hwts_due *due)
 {
 	bool waits = hwts_turns_ready(&kind->turns);
@@ -32,8 +32,8 @@ int64_t hwts_window_soon_us(const hwt_store *store, const struct hwts_kind *kind
 }
 
 /*
- * What is due before the next look does not wait for one that is behind; but it does as long as no look has read the
- * shard, for its rules may be unknown.
+ * A row that is due before the next look enters the window even if that look is behind.  Not before the shard's first
+ * look: its rules may be unknown.
  */
 static bool passes_look(const hwt_store *store, const struct hwts_kind *kind, const struct hwts_shard *shard,
 			const struct hwts_due *due)
@@ -43,7 +43,7 @@ static bool passes_look(const hwt_store *store, const struct hwts_kind *kind, co
 	       kind->entries < 2 * hwts_window_limit(store);
 }
 
-/* False: no memory, and the look-ahead is to find it again. */
+/* False: no memory.  The look-ahead is asked to read the row again. */
 static bool add(hwt_store *store, struct hwts_kind *kind, const struct hwts_due *due, bool unsure)
 {
 	struct hwts_entry *entry = hwts_window_insert(store, kind, due);
@@ -67,7 +67,7 @@ static bool takes(hwt_store *store, struct hwts_kind *kind, const struct hwts_sh
 	       keeps(store, kind, due);
 }
 
-/* It waits for its turn, which may be the first of its group now, or no longer. */
+/* The row keeps waiting for its turn, at another place of its group's queue. */
 static void change_priority(struct hwts_entry *entry)
 {
 	struct hwts_turns *turns = &entry->kind->turns;
@@ -81,7 +81,7 @@ static void change_priority(struct hwts_entry *entry)
 		hwts_wake(entry->store, HWTS_BEGIN);
 }
 
-/* older: the window has heard of the row since that was read.  Then the time alone counts, if it is earlier. */
+/* older: the window has heard of the row since this was read, so only an earlier time counts. */
 static void see(hwt_store *store, struct hwts_entry *entry, const struct hwts_due *due, bool older)
 {
 	hwts_window_known(entry);
@@ -92,7 +92,7 @@ static void see(hwt_store *store, struct hwts_entry *entry, const struct hwts_du
 	if (entry->state == HWTS_ARMED) {
 		if (!older && entry->why != HWT_STORE_STARTS && due->due_us != entry->turn.due_us &&
 		    due->due_us > hwts_clock_db_us(store))
-			entry->why = HWT_STORE_STARTS; /* it has been moved, and is not due */
+			entry->why = HWT_STORE_STARTS; /* the row was moved, and is not due any more */
 		if (due->due_us < entry->turn.due_us && !entry->aside)
 			hwts_window_arm_again(entry, due->due_us);
 	} else {
@@ -124,7 +124,7 @@ void hwts_window_see(hwt_store *store, const struct hwts_due *due)
 	hwts_window_read(store, due, UINT64_MAX);
 }
 
-/* Beyond a kind's share what news tell is left to a look, so that forged news leave room for rows. */
+/* Beyond a kind's share of told entries, a look has to find the row: forged news must leave room for real rows. */
 void hwts_window_hear(hwt_store *store, const struct hwts_due *due)
 {
 	struct hwts_kind *kind = NULL;
@@ -176,8 +176,8 @@ uint64_t hwts_window_heard(hwt_store *store, int64_t id)
 }
 
 /*
- * To a later time, too, if nothing was heard between the statement and now: what is heard from now on comes of a change
- * behind this one, or costs a begin in vain.
+ * A later time counts too, if no news came between the statement and now.  News from now on is of a younger change, or
+ * costs a begin in vain.
  */
 void hwts_window_move(hwt_store *store, const struct hwts_due *due, uint64_t heard)
 {
@@ -222,9 +222,9 @@ bool hwts_window_rescue(hwt_store *store, const struct hwts_due *due)
 }
 
 /*
- * A row that this process runs has an entry, DUE or BEGUN, from before its begin until after its end.  Without one, or
- * with one that waits for the next run, its end was committed, and the server has lost it: ends are not synced.  (Or it
- * was committed after the look: then a begin or an end finds no such row.)
+ * A row that this process runs has an entry, IS_DUE or BEGUN, from before its begin until after its end.  Without an
+ * entry, or with an ARMED one, the end was committed and the server has lost it, as ends are not synced.  (If the end
+ * was committed after the look read the row, the begin finds no such row.)
  */
 bool hwts_window_revive(hwt_store *store, const struct hwts_due *due)
 {
@@ -246,9 +246,11 @@ bool hwts_window_revive(hwt_store *store, const struct hwts_due *due)
 }
 
 /*
- * The same of what runs at most once, where it is not begun again; and one that runs under an older epoch.  There an
- * end after which the row waits again is synced: if the entry says that it waits, and the row that it runs under the
- * epoch that is held, the entry is right.
+ * The same for rows that run at most once: such a row is not begun again but made FAILED.  So is one that runs under an
+ * older epoch.
+ *
+ * An end that files the row as pending is synced here.  So an ARMED entry is right, and a look that reads RUNNING under
+ * the epoch held is old.
  */
 struct hwts_entry *hwts_window_condemn(hwt_store *store, const struct hwts_due *due)
 {
@@ -259,7 +261,7 @@ struct hwts_entry *hwts_window_condemn(hwt_store *store, const struct hwts_due *
 	if (!shard || !shard->held || !store->window->timer || hwts_phase(store) != HWTS_STARTED)
 		return NULL;
 	if (entry && (entry->state != HWTS_ARMED || due->part == HWTS_RUNS)) {
-		if (due->part != HWTS_RUNS) /* of the older epoch, too: once that is over it is asked for again */
+		if (due->part != HWTS_RUNS) /* of the older epoch too: asked for again when that run is over */
 			entry->again_us = HWTS_MIN(entry->again_us, due->due_us);
 		return NULL;
 	}
@@ -276,7 +278,7 @@ struct hwts_entry *hwts_window_condemn(hwt_store *store, const struct hwts_due *
 	return entry;
 }
 
-/* It is begun as soon as a thread can: the begin tells what has become of it. */
+/* Queues the row: its begin tells what has become of that run. */
 bool hwts_window_runs(hwt_store *store, const struct hwts_due *due)
 {
 	struct hwts_kind *kind;
@@ -293,7 +295,7 @@ bool hwts_window_runs(hwt_store *store, const struct hwts_due *due)
 	} else if (entry->state == HWTS_ARMED) {
 		hwts_turns_elsewhere(&entry->turn, true);
 		hwts_turns_count(&entry->turn);
-	} else { /* under an epoch that is over, too: then it is begun again */
+	} else { /* that other epoch may be over: then the row is begun again */
 		entry->again_us = HWTS_MIN(entry->again_us, due->due_us);
 	}
 	return true;

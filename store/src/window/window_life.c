@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The life of the window, and of what waits in it. */
+/* Opening and closing the window; dropping entries that wait. */
 #include "store/shards.h"
 #include "store/store.h"
 #include "window/window.h"
 
 #define FIRST_BUCKETS 1024
-#define SLABS_AT_ONCE 16 /* are looked through with the lock */
+#define SLABS_AT_ONCE 16 /* searched before the lock is released for a moment */
 
 int hwts_window_open(hwt_store *store)
 {
@@ -43,10 +43,10 @@ void hwts_window_close(hwt_store *store)
 
 	hwts_lock(store);
 	window = *store->window;
-	store->window->timer = NULL; /* from here on nothing is armed */
+	store->window->timer = NULL; /* from here on no entry is armed */
 	hwts_unlock(store);
 	if (window.timer)
-		(void)hwt_timer_destroy(window.timer); /* its task may be waiting for the lock */
+		(void)hwt_timer_destroy(window.timer); /* a task of the timer may be waiting for store->lock */
 	hwts_lock(store);
 	*store->window = (struct hwts_window){ .timer = NULL };
 	HWTS_EACH_KIND (store, kind) {
@@ -61,7 +61,7 @@ void hwts_window_close(hwt_store *store)
 	free(window.buckets);
 }
 
-/* With the lock. */
+/* The caller holds store->lock. */
 static void drop_lost(hwt_store *store, struct hwts_slab *slab)
 {
 	for (size_t i = 0; i < HWTS_SLAB_ENTRIES; i++) {
@@ -80,9 +80,10 @@ static void drop_lost(hwt_store *store, struct hwts_slab *slab)
 }
 
 /*
- * What is BEGUN stays until its end is committed.  What is DUE goes before its shard is taken again: its group may be
- * paused, or have other rules by then.  All shards at once, and others get the lock in between: a slab stays where it
- * is, and what comes is of shards that are held.
+ * Drops what waits in shards that are not held.  BEGUN entries stay until their end is committed.  IS_DUE entries go
+ * now: by the time the shard is taken again, their group may be paused or have other rules.
+ *
+ * Releasing the lock between slabs is safe: slabs do not move, and new entries are of shards that are held.
  */
 void hwts_window_drop_lost(hwt_store *store)
 {
