@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Beside the turns themselves: rules, shards that come and go, and those that wait for a thread. */
+/* Rules, levels of token buckets, and the order among rows that wait for a thread. */
 #include "groups/turns.h"
 
 #include <stdlib.h>
@@ -22,7 +22,7 @@ static bool are_same(const struct hwts_rules *a, const struct hwts_rules *b)
 	return a->running == b->running && a->burst == b->burst && a->every_ns == b->every_ns;
 }
 
-/* Each group has one, or there is no memory. */
+/* Each group has a rate then.  False: no memory. */
 static bool rate_all(struct hwts_turns *turns)
 {
 	for (size_t i = 0; i < turns->room; i++)
@@ -57,9 +57,9 @@ bool hwts_turns_set_own(struct hwts_turns *turns, const char *name, size_t len, 
 	struct hwts_own *own = hwts_alloc(sizeof(*own)), *was;
 	struct hwts_turn_group *group = own ? hwts_turns_group(turns, name, len) : NULL;
 
-	if (!group || (is->rules.every_ns > 0 && !hwts_turns_rate(group))) { /* they are read once more */
+	if (!group || (is->rules.every_ns > 0 && !hwts_turns_rate(group))) { /* the rules are read once more */
 		if (group)
-			hwts_turns_place(turns, group); /* it may have been made here */
+			hwts_turns_place(turns, group); /* hwts_turns_group may have made the group just now */
 		free(own);
 		hwts_turns_settle(turns, was_not_read, NULL);
 		return false;
@@ -100,7 +100,7 @@ void hwts_turns_taken(struct hwts_turns *turns, uint32_t shard, bool empty, int6
  */
 
 #define LEVELS_MAX ((size_t)1 << 20) /* bytes */
-#define LEVEL 11                     /* bytes beside the name: the time, the bucket, the length of the name */
+#define LEVEL 11 /* bytes of a record beside the name: the time, the bucket, the length of the name */
 
 static bool has_level(const struct hwts_turns *turns, const struct hwts_turn_group *group, uint32_t shard,
 		      int64_t now_ns)
@@ -128,7 +128,7 @@ static char *put_group(const struct hwts_turns *turns, const struct hwts_turn_gr
 	return put_level(to, now_us + left_ns / 1000 + 1, group->bucket, hwts_turn_name(group), group->len);
 }
 
-/* Of the groups that are not known here: when their buckets were empty. */
+/* A record without a group: when the buckets of all other groups of the shard were empty. */
 static char *put_empty(const struct hwts_turns *turns, uint32_t shard, char *to, int64_t now_ns, int64_t now_us)
 {
 	return put_level(to, now_us - (now_ns - turns->empty_ns[shard]) / 1000 + 1, (uint16_t)shard, "", 0);
@@ -169,7 +169,8 @@ void hwts_turns_read_levels(struct hwts_turns *turns, const void *bytes, size_t 
 		if (name == 0)
 			hwts_turns_taken(turns, bucket % turns->shards, true, ns);
 		else if (us > now_us && !hwts_turns_level(turns, (const char *)at + LEVEL, name, ns, now_ns))
-			hwts_turns_taken(turns, bucket % turns->shards, true, now_ns); /* nobody knows it any more */
+			/* The level is lost: as after a death, buckets begin empty. */
+			hwts_turns_taken(turns, bucket % turns->shards, true, now_ns);
 	}
 }
 
@@ -189,7 +190,7 @@ void hwts_turns_clear(struct hwts_turns *turns)
 	*turns = none;
 }
 
-/* Its place is another one now. */
+/* The turn is queued, and its place in the queue changes. */
 void hwts_turns_count_queued(struct hwts_turns *turns, struct hwts_turn *turn)
 {
 	hwts_turn_remove(&turn->group->queue, turn);

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A pairing heap: the queue of a group, and the groups that wait for a time.  Timeouts become due in the order of their
- * times, and mostly have one priority, and what comes in order it takes and gives in a few nanoseconds.
+ * A pairing heap: the queue of a group, the groups that wait for a time, the rests that are not due.  Timeouts come due
+ * in the order of their times, and mostly with one priority.  The heap takes and returns what arrives in order in a few
+ * nanoseconds.
  */
 #include "groups/turns.h"
 
-/* Counted ones first: T4. */
+/* Counted turns are first: T4. */
 static bool is_before(const struct hwts_turn *a, const struct hwts_turn *b)
 {
 	if (a->counted != b->counted)
@@ -13,7 +14,7 @@ static bool is_before(const struct hwts_turn *a, const struct hwts_turn *b)
 	return a->priority != b->priority ? a->priority > b->priority : a->due_us < b->due_us;
 }
 
-/* Two heaps, the second of which came later: of what is equal the one goes first that came first. */
+/* b was pushed after a: of two equal turns the earlier push comes first. */
 static struct hwts_turn *merge(struct hwts_turn *a, struct hwts_turn *b)
 {
 	if (is_before(b, a)) {
@@ -30,7 +31,7 @@ static struct hwts_turn *merge(struct hwts_turn *a, struct hwts_turn *b)
 	return a;
 }
 
-/* The heap of siblings, the last of which came first: in pairs, and these from the last to the first. */
+/* Merges a list of siblings, newest first, into one heap: in pairs, then the pairs from the oldest to the newest. */
 static struct hwts_turn *merge_all(struct hwts_turn *heap)
 {
 	struct hwts_turn *pairs = NULL, *all = NULL;
@@ -59,7 +60,7 @@ void hwts_turn_push(struct hwts_turn **queue, struct hwts_turn *turn)
 	*queue = *queue ? merge(*queue, turn) : turn;
 }
 
-/* Its children take its place, so that what is equal stays in its order. */
+/* The turn's children take its place, so equal turns keep their order. */
 void hwts_turn_remove(struct hwts_turn **queue, struct hwts_turn *turn)
 {
 	struct hwts_turn *heap = merge_all(turn->child), *next = turn->next, *prev = turn->prev;

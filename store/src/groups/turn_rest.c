@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Rests: what of a group is in the database alone, because the window keeps no more of it; turns.h.
+ * Rests: the rows of a group that the window does not keep, and that are in the database alone; turns.h.
  *
- * A rest that is being read has two places.  What lies beyond asked is on its way; what is passed over meanwhile may
- * have come too late for that reading, so from notes it for the next one.
+ * A rest that is being read has two places.  The reading under way returns the rows from asked on.  A row that the
+ * window passes over meanwhile may have come too late for that reading, so from notes it for the next one.
  */
 #include "base/due.h"
 #include "groups/turns.h"
 
 #include <stdlib.h>
 
-#define NONE_SHARES 10    /* of what has no group: without groups there is nobody to be fair to */
-#define SOON_US HWTS_S_US /* what is told of and due before that has room beyond the share */
+#define NONE_SHARES 10    /* shares of the rows without a group: without groups, no tenant is treated unfairly */
+#define SOON_US HWTS_S_US /* a row that is put or told, and due before this, has room up to twice the share */
 
 static const struct hwts_place nowhere = { .due_us = HWTS_NEVER };
 
@@ -71,7 +71,7 @@ static bool has_room(const struct hwts_turns *turns, const struct hwts_turn_grou
 }
 
 /*
- * Their places in the queues of their groups
+ * The places of rests in the queues of their groups
  */
 
 static struct hwts_rest *rest_at(struct hwts_turn *turn)
@@ -79,7 +79,7 @@ static struct hwts_rest *rest_at(struct hwts_turn *turn)
 	return (struct hwts_rest *)((char *)turn - offsetof(struct hwts_rest, turn));
 }
 
-/* Among what is due in its group, or among the rests that are not due. */
+/* Puts a rest into the queue of its group if it is due, otherwise into later. */
 static void queue(struct hwts_turns *turns, struct hwts_rest *rest)
 {
 	int64_t due_us = HWTS_MIN(rest->from.due_us, rest->asked.due_us);
@@ -137,28 +137,28 @@ bool hwts_turns_keeps(struct hwts_turns *turns, const struct hwts_due *due, size
 	if (!rest)
 		rest = make(turns, group, due);
 	if (!rest)
-		return true; /* rather too many than one that is lost */
+		return true; /* better an entry too many than a row that is lost */
 	if (is_before(place_of(due), rest->from)) {
 		rest->from = place_of(due);
 		queue(turns, rest);
 		turns->firsts += rest->asked.due_us == HWTS_NEVER && *rest->queue == &rest->turn;
-		if (rest->queue == &turns->later) /* the clock was put back: its group may have waited */
+		if (rest->queue == &turns->later) /* the clock was put back: the group may have waited for this rest */
 			hwts_turns_place(turns, rest->turn.group);
 	}
 	return false;
 }
 
 /*
- * Reading them
+ * Reading rests
  */
 
-/* The next reading halves: all together they fill the share. */
+/* Each further reading of the group asks for half as many rows: all together they fill the share. */
 size_t hwts_rest_page(const struct hwts_turns *turns, const struct hwts_rest *rest, size_t share)
 {
 	const struct hwts_turn_group *group = rest->turn.group;
 	size_t most = share_of(turns, group, share);
 
-	/* What has no group has a rest in each shard. */
+	/* Rows without a group have a rest in each shard. */
 	most = (group->turns < most ? most / 2 : most / 8) / (group == &turns->none ? turns->shards : 1);
 	return HWTS_MAX(most >> rest->rests->asked, 1);
 }
@@ -175,7 +175,7 @@ bool hwts_turns_want(const struct hwts_turns *turns, const struct hwts_turn_grou
 	       ((group->queue && group->queue->is_rest) || group->turns < share_of(turns, group, share) / 2);
 }
 
-/* The first that is due, or the first of all; NULL: all are being read. */
+/* Returns the first rest that is due, otherwise the first of all.  NULL: all are being read. */
 static struct hwts_rest *first_of(const struct hwts_turns *turns, const struct hwts_rests *rests)
 {
 	struct hwts_rest *first = NULL;
@@ -199,7 +199,10 @@ struct hwts_rest *hwts_turns_wanted(const struct hwts_turns *turns, size_t share
 		size_t most = share_of(turns, group, share);
 		struct hwts_rest *rest = group->queue && group->queue->is_rest ? rest_at(group->queue) : NULL;
 
-		/* A group that may begin nothing keeps its share: each put could make its rest the first again. */
+		/*
+		 * A group that may begin nothing keeps its share: otherwise each put could make its rest the first
+		 * again, and be read.
+		 */
 		if (rest && rest->asked.due_us == HWTS_NEVER &&
 		    (group->turns < most || !hwts_turns_is_barred(turns, group)))
 			return rest;
@@ -233,7 +236,7 @@ static void drop(struct hwts_turns *turns, struct hwts_rest *rest)
 	free(rests);
 }
 
-/* Its group may have waited for it. */
+/* The group may have waited for this rest. */
 void hwts_rest_read(struct hwts_turns *turns, struct hwts_rest *rest, struct hwts_place to)
 {
 	struct hwts_turn_group *group = rest->turn.group;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The rules that hold of a group: its own, or those of its kind; turns.h. */
+/* The rules that hold for a group: its own, or those of its kind; turns.h. */
 #include "groups/turns.h"
 
 struct hwts_rules hwts_turns_rules(const struct hwts_turns *turns, const struct hwts_turn_group *group)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Groups, their ring, and the heap of those that wait for a time; turns.h. */
+/* Groups, their ring, and the heap of groups that wait for a time; turns.h. */
 #include "groups/turns.h"
 
 #include <stdlib.h>
@@ -19,13 +19,13 @@ bool hwts_turns_is_barred(const struct hwts_turns *turns, const struct hwts_turn
 	return hwts_turns_is_paused(turns, group) || (most > 0 && group->running >= most);
 }
 
-/* One to begin would be too many, or not the next one. */
+/* The group may not begin the first of its queue: a row more would be too many, or a rest is first. */
 static bool is_blocked(const struct hwts_turns *turns, const struct hwts_turn_group *group)
 {
 	return !group->queue->counted && (hwts_turns_is_barred(turns, group) || group->queue->is_rest);
 }
 
-/* No bucket is emptier than empty: by older rules it may have been.  Where nobody knew it, it was empty by these. */
+/* Under new rules a bucket is at worst empty, whatever the old rules say.  A bucket whose level was lost began empty. */
 static int64_t full_ns(const struct hwts_turns *turns, const struct hwts_turn_group *group,
 		       const struct hwts_rules *rules, int64_t now_ns)
 {
@@ -35,7 +35,7 @@ static int64_t full_ns(const struct hwts_turns *turns, const struct hwts_turn_gr
 	return HWTS_MIN(empty_ns ? HWTS_MAX(full, empty_ns + all_ns) : full, now_ns + all_ns);
 }
 
-/* When there is a token beside those that are reserved; of those nobody knows when they are used. */
+/* When there is a token beyond those that are reserved.  Nobody knows when a reserved token will be used. */
 static int64_t token_ns(const struct hwts_turns *turns, const struct hwts_turn_group *group,
 			const struct hwts_rules *rules, int64_t reserved, int64_t now_ns)
 {
@@ -47,7 +47,7 @@ static int64_t token_ns(const struct hwts_turns *turns, const struct hwts_turn_g
 	return (more > 0 ? HWTS_MAX(full, now_ns) : full) + more * rules->every_ns;
 }
 
-/* Until when it has to wait: for a token, or as its bucket is not full. */
+/* Until when the group has to wait: for a token, or without turns until its bucket is full. */
 static int64_t ready_ns(const struct hwts_turns *turns, const struct hwts_turn_group *group, int64_t now_ns)
 {
 	struct hwts_rules rules = hwts_turns_rules(turns, group);
@@ -60,7 +60,7 @@ static int64_t ready_ns(const struct hwts_turns *turns, const struct hwts_turn_g
 }
 
 /*
- * The ring, and those that wait
+ * The ring, and the groups that wait
  */
 
 static void to_ring(struct hwts_turns *turns, struct hwts_turn_group *group)
@@ -82,7 +82,7 @@ static void out_of_ring(struct hwts_turns *turns)
 	group->where = OUT;
 }
 
-/* By T6 it has a rate, as it waits for a time. */
+/* A group that waits for a time has a rate, by T6. */
 static void wait(struct hwts_turns *turns, struct hwts_turn_group *group, int64_t ready)
 {
 	group->where = WAITS;
@@ -96,7 +96,7 @@ static void wait_no_more(struct hwts_turns *turns, struct hwts_turn_group *group
 	group->where = OUT;
 }
 
-/* One without turns, too: it retires when it comes to the front. */
+/* A group without turns goes into the ring too: it is retired at the front. */
 void hwts_turns_place(struct hwts_turns *turns, struct hwts_turn_group *group)
 {
 	if (group->where == WAITS)
@@ -110,7 +110,7 @@ static struct hwts_turn_group **chain_of(const struct hwts_turns *turns, const c
 	return &turns->chains[hwts_mix(hwts_hash(name, len)) & (turns->room - 1)];
 }
 
-/* False: no memory, and the chains stay as long as they are, which is no failure unless there are none. */
+/* False: no memory for the first chains.  Chains that cannot be resized stay: no failure. */
 static bool resize(struct hwts_turns *turns, size_t room)
 {
 	struct hwts_turn_group **chains = hwts_alloc(room * sizeof(*chains)), **old = turns->chains;
@@ -150,7 +150,10 @@ static void forget(struct hwts_turns *turns, struct hwts_turn_group *group)
 	}
 }
 
-/* It is neither in the ring nor waits, and has no turns: without rules and rests it goes once its bucket is full. */
+/*
+ * The group is neither in the ring nor waiting, and has no turns.  Without rules and rests it is freed once its bucket
+ * is full.
+ */
 static void retire(struct hwts_turns *turns, struct hwts_turn_group *group, int64_t now_ns)
 {
 	int64_t ready = ready_ns(turns, group, now_ns);
@@ -163,7 +166,7 @@ static void retire(struct hwts_turns *turns, struct hwts_turn_group *group, int6
 		forget(turns, group);
 }
 
-/* Those that need not wait any more.  The time of one may have moved on: then it waits again. */
+/* Groups whose time has come.  If the time of a group has moved on meanwhile, it waits again. */
 static void advance(struct hwts_turns *turns, int64_t now_ns)
 {
 	while (turns->waiting && turns->waiting->due_us <= now_ns) {
@@ -177,7 +180,7 @@ static void advance(struct hwts_turns *turns, int64_t now_ns)
 	}
 }
 
-/* The group whose turn it is, at the front of the ring; NULL: none has anything to begin. */
+/* Returns the next group, which is then at the front of the ring.  NULL: no group may begin a row. */
 static struct hwts_turn_group *front(struct hwts_turns *turns, int64_t now_ns)
 {
 	struct hwts_turn_group *group;
@@ -334,7 +337,7 @@ hwt_store_wait hwts_turns_why(const struct hwts_turns *turns, const struct hwts_
 	const struct hwts_turn_group *group = turn->group;
 	struct hwts_rules rules = hwts_turns_rules(turns, group);
 
-	if (turns->stalled) /* what is known of pauses and limits may be over */
+	if (turns->stalled) /* the pauses and limits that are known may be over */
 		return HWT_STORE_WAITS_RULES;
 	if (!turn->counted) {
 		if (hwts_turns_is_paused(turns, group))
@@ -388,7 +391,7 @@ bool hwts_turns_level(struct hwts_turns *turns, const char *name, size_t len, in
 	struct hwts_turn_group *group = hwts_turns_group(turns, name, len);
 
 	if (group && !hwts_turns_rate(group))
-		hwts_turns_place(turns, group); /* it may have been made here */
+		hwts_turns_place(turns, group); /* hwts_turns_group may have made the group just now */
 	if (!group || !group->rate)
 		return false;
 	group->rate->full_ns = HWTS_MAX(group->rate->full_ns, full_ns);
