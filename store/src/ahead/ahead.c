@@ -4,9 +4,10 @@
  *
  * Structure
  *
- *   After each renewal it looks at all shards that are held: from their marks on, and behind them (sweep.c;
- *   rows_look.c has both).  It reads on where a page was full, as long as their kind has room in the window.  What
- *   has just been taken is read from the beginning, in looks of its own, so that the other shards need not wait.
+ *   After each renewal the reader looks at all shards that are held: from their marks on, and behind the marks
+ *   (sweep.c; rows_look.c has both statements).  Where a page was full it reads on, as long as the kind has room in the
+ *   window.
+ *   Shards that were just taken are read from the beginning, in looks of their own, so that the others need not wait.
  */
 #include "ahead/ahead.h"
 #include "store/ability.h"
@@ -23,15 +24,15 @@ struct hwts_reader {
 	hwt_store *store;
 	struct hwts_look look;
 	struct hwts_sweep sweep;
-	bool loaded;   /* the last look has read shards that were just taken */
-	bool refilled; /* groups; looks take turns with that */
-	bool told;     /* that an index is damaged */
+	bool loaded;   /* the last look read shards that were just taken */
+	bool refilled; /* the last exchange refilled groups; looks and refills take turns */
+	bool told;     /* the warning of a damaged index was given */
 	size_t loads;
 	unsigned failures;
 };
 
 /*
- * What to look at; with the lock
+ * What to look at.  The caller holds store->lock.
  */
 
 static bool has_room(const struct hwts_kind *kind, size_t limit)
@@ -39,7 +40,7 @@ static bool has_room(const struct hwts_kind *kind, size_t limit)
 	return kind->entries < (kind->behind ? limit / 2 : limit);
 }
 
-/* From here on what is unread is looked at unless its kind is behind, or if it is new. */
+/* Sets kind->behind: shards of such a kind are not looked at, unless they are new. */
 static void measure(hwt_store *store)
 {
 	size_t limit = hwts_window_limit(store);
@@ -53,13 +54,13 @@ static void measure(hwt_store *store)
 	}
 }
 
-/* A shard that was just taken. */
+/* The shard was just taken. */
 static bool is_new(const struct hwts_shard *shard)
 {
 	return shard->mark_due_us == INT64_MIN;
 }
 
-/* A new one need not wait for room: nothing of it is in the window yet. */
+/* A new shard does not wait for room: the window has none of its rows yet. */
 static bool is_wanted(const struct hwts_kind *kind, const struct hwts_shard *shard)
 {
 	return shard->held && shard->unread && shard->unruled != HWTS_NEW && (is_new(shard) || !kind->behind);
@@ -84,8 +85,10 @@ static bool has_work(hwt_store *store)
 }
 
 /*
- * What was seen in another database, or by another clock, counts no more.  Where there is no room the look could not
- * begin, and all that comes would be left to it: so what waits goes, and is read again, the first ones first.
+ * Reads all shards from the beginning: marks that were set by another database, or under another clock, are void.
+ *
+ * A kind without room could not begin its look, and rows that are put would be left to that look.  So its waiting
+ * entries go, and the look brings the earliest of them again.
  */
 static void read_again(struct hwts_reader *reader)
 {
@@ -106,7 +109,10 @@ static void read_again(struct hwts_reader *reader)
 	measure(store);
 }
 
-/* One that is asked for before it has ended begins behind it: else what lies behind a backlog would never be read. */
+/*
+ * A reading from the beginning is under way.  The next one waits for its end: otherwise rows behind a backlog would
+ * never be read.
+ */
 static bool is_loading(hwt_store *store)
 {
 	HWTS_EACH_SHARD (store, kind, shard)
@@ -137,8 +143,8 @@ static struct hwts_held held_of(int64_t now_us, const struct hwts_kind *kind, co
 }
 
 /*
- * Either those that were just taken, a few at a time, or the others and the sweep: in turn, if there are both.  What
- * was just taken may take long.
+ * Returns true for the shards that were just taken, a few at a time, since reading them may take long; false for the
+ * other shards and the sweep.  If there are both, the two take turns.
  */
 static bool chooses_new(const struct hwts_reader *reader)
 {
@@ -166,7 +172,7 @@ static void collect(struct hwts_reader *reader, int64_t now_us)
 			continue;
 		look->held[look->held_count] = held_of(now_us, kind, shard);
 		shard->reach_us = look->held[look->held_count++].to_us;
-		shard->unread = false; /* a renewal may say it again while the look is under way */
+		shard->unread = false; /* a renewal may set it again while the look is under way */
 	}
 	look->ahead_count = look->held_count;
 	look->sweeps = store->reading->sweep_due && !news;
@@ -174,7 +180,7 @@ static void collect(struct hwts_reader *reader, int64_t now_us)
 	HWTS_EACH_SHARD (store, kind, shard)
 		if (look->sweeps && shard->held && shard->reach_us == 0)
 			look->held[look->held_count++] = held_of(now_us, kind, shard);
-	store->reading->unread &= look->held_count > 0; /* then hwts_look_found says it */
+	store->reading->unread &= look->held_count > 0; /* afterwards hwts_look_found sets it */
 	look->heard = hwts_window_number(store);
 	look->page = HWTS_MAX(HWTS_PAGE / HWTS_MAX(look->held_count, 1), 1);
 	look->late_us = now_us - store->db->lease_us / 3;
@@ -197,7 +203,7 @@ void hwts_reader_renewed(hwt_store *store, const struct hwts_renewal *renewal)
  * The thread
  */
 
-/* Once, until a sweep could read all. */
+/* Warns once, until a sweep could read everything. */
 static void tell_blocked(struct hwts_reader *reader, const struct hwts_conn *conn)
 {
 	if (reader->look.blocked > 0 && !reader->told && !hwts_read_halts(conn))
@@ -224,7 +230,8 @@ static int look(struct hwts_reader *reader, struct hwts_conn *conn)
 		HWTS_POINT("looked");
 	hwts_lock(store);
 	hwts_look_found(store, &reader->look);
-	took_ns -= HWTS_MIN(hwts_clock_trip_ns(store), took_ns); /* a round trip by itself */
+	/* Less a round trip, which a look of nothing would take too. */
+	took_ns -= HWTS_MIN(hwts_clock_trip_ns(store), took_ns);
 	hwts_unlock(store);
 	if (reader->loaded)
 		reader->loads = took_ns > LOAD_SLOW_NS ? 1 : HWTS_MIN(reader->loads * 2, HWTS_PAGE);
@@ -233,7 +240,7 @@ static int look(struct hwts_reader *reader, struct hwts_conn *conn)
 	return 0;
 }
 
-/* With the lock.  What was to be looked at is looked at after a while. */
+/* The caller holds store->lock.  The shards of the look are read again after a while. */
 static void look_failed(struct hwts_reader *reader)
 {
 	hwt_store *store = reader->store;
@@ -246,7 +253,7 @@ static void look_failed(struct hwts_reader *reader)
 	store->reading->unread = true;
 }
 
-/* With the lock: for work, or until a rest is due. */
+/* The caller holds store->lock.  Waits for work, or until a rest is due. */
 static void await(hwt_store *store)
 {
 	int64_t due_us = hwts_refill_us(store), left_ns = hwts_clock_deadline_ns(store, due_us) - hwt_now();
@@ -257,10 +264,10 @@ static void await(hwt_store *store)
 		hwts_wait_for(store, HWTS_READ, HWTS_MAX(left_ns, HWT_MS(1)));
 }
 
-/* What is read next: rules before rows, and of these looks and groups in turn. */
+/* Rules are read before rows; looks and refills take turns. */
 enum next { HALT, RULES, GROUPS, ROWS };
 
-/* With the lock. */
+/* The caller holds store->lock. */
 static enum next choose(struct hwts_reader *reader)
 {
 	hwt_store *store = reader->store;

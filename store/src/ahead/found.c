@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What a look has found goes into the window, and the marks move.  With the lock. */
+/* A look has been answered: its rows go into the window, and the marks move.  The caller holds store->lock. */
 #include "ahead/ahead.h"
 #include "store/ends.h"
 #include "store/shards.h"
 #include "store/store.h"
 #include "window/window.h"
 
-/* A run that nobody can account for; false: no memory. */
+/* Makes a row FAILED whose run no process can account for.  False: no memory. */
 static bool fail_lost(hwt_store *store, struct hwts_kind *kind, const struct hwts_due *due, const char *error)
 {
 	struct hwts_shard *shard = hwts_shard(store, due->shard, NULL);
@@ -27,7 +27,7 @@ static bool fail_lost(hwt_store *store, struct hwts_kind *kind, const struct hwt
 	return true;
 }
 
-/* At most once: nobody knows how far it came, or its end was lost. */
+/* At most once: nobody knows how far the run came, or the server has lost its end. */
 static void fail(hwt_store *store, struct hwts_kind *kind, const struct hwts_due *due)
 {
 	struct hwts_entry *entry = hwts_window_condemn(store, due);
@@ -52,7 +52,7 @@ static void see(hwt_store *store, struct hwts_look *look, const struct hwts_due 
 		look->missed |= hwts_window_revive(store, due);
 }
 
-/* Marks first, so that what is seen is not beyond them. */
+/* Marks move first: rows beyond a mark would be left to the next look. */
 void hwts_look_found(hwt_store *store, struct hwts_look *look)
 {
 	for (size_t i = 0; i < look->ahead_count; i++) {

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Groups of which the window has not kept all: what they begin next is read through the index by group.
+ * Refills: the next rows of groups of which the window has not kept all, read through the index by group.
  *
- * A rest is read as far as its shard's mark, for a look comes to what lies beyond; and in any case as far as what is
- * due soon, for the mark may stand still, or the shard be read again.  A page is half of what is kept of a group, so
- * the next one is read while that runs.  No timer of the window knows when a rest is due, so the reader wakes
- * then: it may go before all that is kept.
+ * A rest is read up to the mark of its shard, since a look comes to the rows beyond.  Rows that are due soon are read
+ * in any case: the mark may stand still, or the shard may be read again.  A page is half of a group's share, so the
+ * next page is read while the first half runs.
+ *
+ * No timer of the window is set for a rest, so the reader wakes when a rest is due: its first row may go before all
+ * that the window keeps.
  */
 #include "ahead/ahead.h"
 #include "store/clock.h"
@@ -69,7 +71,7 @@ static size_t collect(hwt_store *store, struct hwts_rest **rests, struct hwts_re
 	return n;
 }
 
-/* Up to where it was read and kept. */
+/* Returns the place up to which the rest has been read and kept. */
 static struct hwts_place keep(hwt_store *store, const struct hwts_rest *rest, const struct hwts_refill *refill, bool ok)
 {
 	for (size_t i = 0; i < refill->count; i++)
@@ -80,7 +82,7 @@ static struct hwts_place keep(hwt_store *store, const struct hwts_rest *rest, co
 	return (struct hwts_place){ refill->from.due_us, refill->from.id + 1 };
 }
 
-/* A rest that was asked for stays as long as its shard is held. */
+/* A rest that is being read is not freed while its shard is held. */
 static void apply(hwt_store *store, struct hwts_rest *rest, const struct hwts_refill *refill, bool ok)
 {
 	struct hwts_kind *kind;

@@ -2,12 +2,12 @@
 /*
  * The rules of groups in the process that holds their shard.
  *
- * A shard has the number of its rules as this process has read them, and each begin compares it with the row.  Each
- * change of rules raises it, so from then on nothing is begun by the old ones; news, the next renewal or a begin in
- * vain tells that they are to be read.  Until then nothing is begun of the kind.  A shard that was just taken is not
- * looked at before its rules are known, if it ever had any.
+ * A number in the row of each shard counts the changes of its rules.  Each begin names the number that this process has
+ * read; under another number it begins nothing.  News, a renewal or such a begin say that the rules have changed.
+ * Until they are read, no row of the kind is begun.  A shard that was just taken is not looked at before its rules are
+ * known, if it ever had rules.
  *
- * If a group has a cap, what runs under older epochs counts: it is read before the first begin under such rules.
+ * If a group has a cap, runs under older epochs count too: they are read before the first begin under such rules.
  */
 #include "ahead/ahead.h"
 #include "store/clock.h"
@@ -37,7 +37,7 @@ bool hwts_rules_wanted(hwt_store *store)
 	return false;
 }
 
-/* With the lock: the first kind with shards whose rules are to be read. */
+/* The caller holds store->lock.  Finds the first kind with shards whose rules are not known. */
 static struct hwts_kind *collect(hwt_store *store, struct hwts_ruling *ruling)
 {
 	HWTS_EACH_KIND (store, kind) {
@@ -61,7 +61,7 @@ static struct hwts_kind *collect(hwt_store *store, struct hwts_ruling *ruling)
 	return NULL;
 }
 
-/* Whether any of what was read caps how many may run. */
+/* True: some rules that were read cap the number of runs. */
 static bool caps(const struct hwts_ruling *ruling)
 {
 	bool any = ruling->each.running > 0;
@@ -71,7 +71,7 @@ static bool caps(const struct hwts_ruling *ruling)
 	return any;
 }
 
-/* With the lock. */
+/* The caller holds store->lock. */
 static bool apply_groups(struct hwts_kind *kind, struct hwts_ruling *ruling)
 {
 	bool ok = hwts_turns_set_kind(&kind->turns, ruling->paused, ruling->each);
@@ -86,7 +86,7 @@ static bool apply_groups(struct hwts_kind *kind, struct hwts_ruling *ruling)
 	return ok;
 }
 
-/* With the lock.  What has changed meanwhile is read once more. */
+/* The caller holds store->lock.  Rules that changed during the reading are read once more. */
 static void apply_shard(hwt_store *store, struct hwts_kind *kind, const struct hwts_ruled *ruled, bool counted)
 {
 	struct hwts_shard *shard = hwts_shard(store, ruled->id, NULL);
@@ -106,7 +106,8 @@ static int apply(hwt_store *store, struct hwts_kind *kind, struct hwts_ruling *r
 	bool ok;
 
 	hwts_lock(store);
-	ok = apply_groups(kind, ruling); /* by these the bucket of a group that the others make is empty */
+	/* First: the runs and levels below may make groups, whose buckets are empty under these rules. */
+	ok = apply_groups(kind, ruling);
 	for (size_t i = 0; i < ruling->run_count && ok; i++)
 		ok = hwts_window_runs(store, &ruling->runs[i]);
 	for (size_t i = 0; i < ruling->n && ok; i++)

@@ -1,23 +1,26 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Where the sweep begins that looks behind the marks.
+ * Where a sweep begins: the part of a look behind the marks.
  *
- * Rows that are gone may stay in the index for hours: pg_dump has a snapshot, a prepared transaction was forgotten.  So
- * the regular sweep begins at low_us, 4/3 of a lease ago, and no look reads all of them.  What lies before was in the
- * window, or its news came, or it became visible in time.  What came later still (by a transaction that took longer, or
- * due in the past) and whose news was lost is found in slices: each sweep reads one, downwards from low_us to the
- * beginning.  They grow while they are quick and shrink when they are not.  Once a whole pass is quick, no slices are
- * needed, and each sweep reads all.
+ * Rows that are gone may stay in the index for hours: pg_dump has a snapshot, or a prepared transaction was forgotten.
+ * No look should read all of them.  So the regular sweep begins at low_us, 4/3 of a lease ago.  A row due before low_us
+ * was in the window, or its news came, or it became visible in time.
  *
- * All may be a backlog of millions, of a group that is paused, and the window knows of it.  So a sweep reads a page,
- * and the next one goes on behind it.  While pages are full and nothing is missed, more and more sweeps leave that out.
+ * Rows that became visible later still (their transaction took longer, or they were put with a due time in the past),
+ * and whose news was lost, are found in slices: each sweep reads a slice, downwards from low_us to the beginning.
+ * Slices grow while they are quick and shrink while they are slow.  Once a whole pass is quick, each sweep reads
+ * everything.
+ *
+ * "Everything" may be a backlog of millions, of a group that is paused, and the window knows of that.  So a sweep reads
+ * a page, and the next goes on behind it.  While pages are full and no row is missing from the window, more and more
+ * sweeps leave the backlog out.
  */
 #include "ahead/ahead.h"
 #include "store/store.h"
 #include "window/window.h"
 
-#define SLOW_NS HWT_MS(100)      /* more than usual: a slice that is too long */
-#define PASS_SLOW_NS HWT_MS(500) /* all slices of a pass */
+#define SLOW_NS HWT_MS(100)      /* a sweep that takes longer than usual by this: its slice is too long */
+#define PASS_SLOW_NS HWT_MS(500) /* of all slices of a pass */
 #define NOT_YET (INT64_MIN + 1)
 #define APART_MAX 63
 
@@ -33,7 +36,7 @@ static void begin_pass(struct hwts_sweep *sweep, const hwt_store *store)
 	sweep->pass_ns = 0;
 }
 
-/* Behind the last one, or what came due of late. */
+/* From where the last sweep ended, or only what came due of late. */
 static void choose_begin(struct hwts_sweep *sweep, struct hwts_look *look)
 {
 	look->from_us = sweep->low_us;
@@ -53,7 +56,7 @@ static void choose_begin(struct hwts_sweep *sweep, struct hwts_look *look)
 void hwts_sweep_choose(struct hwts_sweep *sweep, const hwt_store *store, struct hwts_look *look)
 {
 	look->slice_from_us = look->slice_to_us = 0;
-	if (sweep->low_us == NOT_YET) { /* all that is read is new, and so is its epoch */
+	if (sweep->low_us == NOT_YET) { /* the first look: all its rows are new */
 		sweep->low_us = look->late_us - store->db->lease_us;
 		begin_pass(sweep, store);
 	}
@@ -77,7 +80,7 @@ static void tell_slow(struct hwts_sweep *sweep, hwt_store *store, const struct h
 		  (long long)(took_ns / HWT_MS(1)));
 }
 
-/* When what has been overdue for long is read again. */
+/* How many of the next sweeps leave out rows that have been overdue for long. */
 static void choose_rest(struct hwts_sweep *sweep, const struct hwts_look *look)
 {
 	bool full = false;
