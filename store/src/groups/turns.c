@@ -25,7 +25,7 @@ static bool is_blocked(const struct hwts_turns *turns, const struct hwts_turn_gr
 	return !group->queue->counted && (hwts_turns_is_barred(turns, group) || group->queue->is_rest);
 }
 
-/* Under new rules a bucket is at worst empty, whatever it was by the old.  A bucket whose level was lost began empty. */
+/* Under new rules a bucket is at worst empty, whatever it was before.  A bucket whose level was lost began empty. */
 static int64_t full_ns(const struct hwts_turns *turns, const struct hwts_turn_group *group,
 		       const struct hwts_rules *rules, int64_t now_ns)
 {

@@ -50,7 +50,7 @@
  *   T3  a group with a turn in its queue is in the ring, waits, or is blocked: paused, full, or a rest is its first
  *   T4  a turn that was counted when it was queued is first in its group.  The group may begin it though full, paused
  *       or out of tokens: as far as this process knows the row runs already, and is counted.  If the group may not
- *       start it, the begin finds the row running, or leaves it pending: then it can be cancelled and waits for its turn
+ *       start it, the begin finds the row running, or leaves it pending: then it can be cancelled, or waits for a turn
  *   T5  a pending row that the window has passed over, and that has no turn, lies in a rest: not before its from, nor
  *       before its asked while the rest is being read.  The earlier of the two is the rest's place in the queue, or in
  *       later
