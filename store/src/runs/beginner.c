@@ -2,11 +2,11 @@
 /*
  * The beginner: turns rows that are due into rows that are begun.
  *
- * It begins ahead of the tasks, so that they need not wait for a round trip, but not far: a row that has been begun
- * stays with this process, and others can no longer cancel it.  Beyond what free threads take at once it begins what
- * will start within 20 ms (begun.c), as long as runs of that kind have taken of late.  If the next ones take longer,
- * what has waited for STALE_NS is given back.  What must run at most once is begun only when a thread is free, since a
- * crash makes FAILED what had been begun.
+ * The beginner begins rows ahead of the tasks, so that no task waits for a round trip, but not far ahead: a row that
+ * has been begun stays with this process, and other processes can no longer cancel it.  Beyond what free threads take
+ * at once it begins rows that will start within 20 ms (begun.c), estimated by the last runs of the kind.  If the next
+ * runs last longer, rows that have waited for STALE_NS are given back.  A row that runs at most once is begun only when
+ * a thread is free: if the process died before the start, the row would be FAILED.
  */
 #include "ahead/ahead.h"
 #include "runs/ended.h"
@@ -23,20 +23,24 @@
 #include "window/window.h"
 
 #define BATCH_BYTES ((size_t)4 << 20)
-#define TOLD_BYTES ((size_t)64 << 10) /* most that counts of what news say: else a few forged ones were a batch */
+/* Most bytes that an entry known from news alone counts for: otherwise a few forged news would fill a batch. */
+#define TOLD_BYTES ((size_t)64 << 10)
 #define STALE_NS HWT_MS(100)
 
 struct batch {
 	struct hwts_want *wants;
 	size_t count, bytes;
-	int64_t work_ns; /* how long they will take */
-	unsigned doubts; /* of the store, as it was asked for */
+	int64_t work_ns; /* how long the runs of the batch will take */
+	unsigned doubts; /* hwts_doubts when the batch was gathered */
 	bool at_most_once, unsure;
-	char why[256]; /* with which the database has refused to begin a row of the batch */
+	char why[256]; /* the error with which the database refused to begin a row */
 	struct hwts_locked locked;
 };
 
-/* A last attempt, or what runs at most once.  No thread would ever be free if others were begun ahead meanwhile. */
+/*
+ * A last attempt, or a row that runs at most once, waits for a free thread.  If others were begun ahead meanwhile, no
+ * thread would ever be free.
+ */
 static bool one_waits_for_a_thread(const hwt_store *store)
 {
 	HWTS_EACH_KIND (store, kind) {
@@ -48,7 +52,7 @@ static bool one_waits_for_a_thread(const hwt_store *store)
 	return false;
 }
 
-/* How many more rows of a kind may be begun; with the lock.  The first is not begun ahead if it is the last attempt. */
+/* How many more rows of a kind may be begun.  The caller holds store->lock.  A last attempt is not begun ahead. */
 static unsigned room(const hwt_store *store, struct hwts_kind *kind, const struct batch *batch)
 {
 	unsigned now = hwts_begun_free(store, kind, batch->count);
@@ -71,8 +75,8 @@ static void add(struct batch *batch, struct hwts_entry *entry)
 	entry->begin = hwts_window_number(entry->store);
 	entry->between = true;
 	entry->changed = hwts_turns_is_paused(turns, entry->turn.group);
-	entry->again_us = HWTS_NEVER;     /* the begin finds what has been heard of so far */
-	hwts_active(entry->store, shard); /* from here on, so that it is not given during the begin */
+	entry->again_us = HWTS_NEVER;     /* the begin reads everything that has been heard so far */
+	hwts_active(entry->store, shard); /* from here on, so that the shard is not given during the begin */
 	batch->wants[batch->count++] = (struct hwts_want){ .entry = entry,
 							   .kind = entry->kind,
 							   .id = entry->id,
@@ -88,7 +92,7 @@ static void add(struct batch *batch, struct hwts_entry *entry)
 	batch->unsure |= entry->unsure;
 }
 
-/* With the lock. */
+/* The caller holds store->lock. */
 static void gather_from(hwt_store *store, struct batch *batch, struct hwts_kind *kind)
 {
 	bool at_most_once = kind->row.mode == HWT_STORE_AT_MOST_ONCE;
@@ -107,7 +111,7 @@ static void gather_from(hwt_store *store, struct batch *batch, struct hwts_kind 
 	}
 }
 
-/* With the lock.  Kinds take turns at being the first. */
+/* The caller holds store->lock.  Kinds take turns at being the first. */
 static void gather(hwt_store *store, struct batch *batch, unsigned turn)
 {
 	const unsigned kinds = (unsigned)hwts_kind_count(store);
@@ -121,14 +125,15 @@ static void gather(hwt_store *store, struct batch *batch, unsigned turn)
 		gather_from(store, batch, kind);
 }
 
-/* With the lock. */
+/* The caller holds store->lock. */
 static void not_begun(hwt_store *store, const struct hwts_want *want)
 {
 	struct hwts_entry *entry = want->entry;
 	struct hwts_shard *shard = hwts_shard(store, want->shard, NULL);
 
 	hwts_inactive(store, shard);
-	if (want->lost && shard->held && shard->epoch == want->epoch) { /* control has not noticed yet */
+	/* Control has not noticed yet that the shard is lost. */
+	if (want->lost && shard->held && shard->epoch == want->epoch) {
 		hwts_ask(store, HWTS_LOOK);
 		hwts_poke(store);
 	}
@@ -147,7 +152,7 @@ static void not_begun(hwt_store *store, const struct hwts_want *want)
 		entry->last = hwts_is_last(entry->kind, want->attempt);
 	if (want->due_us != HWTS_NEVER)
 		hwts_window_known(entry);
-	if (entry->last && !want->last && !want->inherited && !want->locked) /* as soon as there is a thread */
+	if (entry->last && !want->last && !want->inherited && !want->locked) /* begun as soon as a thread is free */
 		hwts_window_due(entry);
 	else
 		hwts_window_not_begun(entry, want->lost ? HWTS_NEVER : want->due_us, want->locked);
@@ -179,7 +184,7 @@ static void begun(hwt_store *store, struct hwts_entry *entry, struct hwts_row *r
 		hwts_wake(store, HWTS_TASK);
 }
 
-/* An entry whose row the database refuses to begin. */
+/* The database refuses to begin the row of this entry. */
 static void set_aside(hwt_store *store, struct hwts_entry *entry)
 {
 	HWTS_TALLY_OF(store, entry->kind, set_aside, !entry->aside);
@@ -190,8 +195,8 @@ static void set_aside(hwt_store *store, struct hwts_entry *entry)
 }
 
 /*
- * With the lock.  A row that was due by our clock was not due by the database's, which has been put back.  We take the
- * time from its reply: else the row would be begun in vain until the next renewal.
+ * The caller holds store->lock.  A row was due by our clock, but not by the database's, which has been put back.  We
+ * take the time from its reply: otherwise the row would be begun in vain until the next renewal.
  */
 static void follow_clock(hwt_store *store, const struct hwts_want *wants, size_t n, const struct hwts_trip *trip)
 {
@@ -208,9 +213,9 @@ static void follow_clock(hwt_store *store, const struct hwts_want *wants, size_t
 }
 
 /*
- * The reply of the database, or that there is none.  At most once: what may have been begun stays with this process
- * until that is known, for the process that takes the shard makes FAILED what is running there.  One that can begin
- * nothing leaves it to that.
+ * Sends the begin of n rows.  At most once, without a reply: the begin is repeated until the database says what
+ * happened, because rows that may have been begun would be made FAILED by the process that takes the shard.  A process
+ * that can begin nothing leaves that to the next holder.
  */
 static int ask(hwt_store *store, struct batch *batch, struct hwts_want *wants, size_t n, unsigned *failures)
 {
@@ -248,7 +253,7 @@ static int ask(hwt_store *store, struct batch *batch, struct hwts_want *wants, s
 	return rc;
 }
 
-/* Halves a batch that the database refuses, until only the rows that it refuses have not been begun. */
+/* Halves a batch that the database refuses, until only the refused rows are left. */
 static int ask_by_halves(hwt_store *store, struct batch *batch, struct hwts_want *wants, size_t n, unsigned *failures)
 {
 	int rc = ask(store, batch, wants, n, failures), rest;
@@ -269,7 +274,7 @@ static int ask_by_halves(hwt_store *store, struct batch *batch, struct hwts_want
 	return refused ? 0 : rc;
 }
 
-/* Tells of those that have just been set aside. */
+/* Warns of the rows that have just been set aside. */
 static void tell_refused(hwt_store *store, const struct batch *batch, int64_t first, unsigned count)
 {
 	if (count > 0)
@@ -311,7 +316,7 @@ static int begin(hwt_store *store, struct batch *batch, unsigned *failures)
 	return rc;
 }
 
-/* With the lock. */
+/* The caller holds store->lock. */
 static bool may_begin(hwt_store *store)
 {
 	struct batch none = { .count = 0 };
@@ -324,13 +329,15 @@ static bool may_begin(hwt_store *store)
 	return false;
 }
 
-/* With the lock: for work, for the time of a group, or until what waits for a thread has done so for too long. */
+/*
+ * The caller holds store->lock.  Waits for work, for the time of a group's token, or until a row in the queue is stale.
+ */
 static void wait(hwt_store *store)
 {
 	int64_t left_ns = hwts_queued(store, NULL) > 0 ? STALE_NS : INT64_MAX, wake_ns = INT64_MAX;
 
 	HWTS_EACH_KIND (store, kind)
-		if (hwts_trusted(store)) /* else the renewal wakes it */
+		if (hwts_trusted(store)) /* otherwise the renewal wakes the beginner */
 			wake_ns = HWTS_MIN(wake_ns, hwts_turns_wake_ns(&kind->turns));
 	if (wake_ns != INT64_MAX)
 		left_ns = HWTS_MIN(left_ns, HWTS_MAX(wake_ns - hwt_now(), 1));

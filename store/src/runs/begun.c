@@ -1,9 +1,16 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Rows that were begun: they wait for a thread.  Some do not start: what waits for too long, what lies in a shard that
- * is given, what a call of this process has marked, as it replaces it or is a series that it cancels, and what a call
- * cancels or moves.  That call takes the row out of the queue, and changes it in the database under the epoch of its
- * begin, so nothing starts it meanwhile, here or elsewhere.  The ender waits for rows that calls have.
+ * Rows that were begun, and wait for a thread or to be pulled.
+ *
+ * Some of them do not start:
+ *
+ *   a row that has waited for too long, or whose shard is given   is given back: pending, as before its begin
+ *   a row that a call of this process has replaced                is given back, and its end files the replacement
+ *   a series that a call of this process has cancelled            is given back, and its end removes the row
+ *   a row that a call cancels or moves                            is lent to that call (hwts_unbegin)
+ *
+ * Such a call takes the row out of the queue and changes it in the database under the epoch of its begin, so no process
+ * starts the row meanwhile.  The ender waits for rows that are lent.
  */
 #include "runs/ender.h"
 #include "runs/begun.h"
@@ -18,7 +25,7 @@
 #define QUEUE_BYTES ((size_t)16 << 20)
 #define BETWEEN_NS HWT_S(10) /* as long as calls wait for a lock */
 
-/* One more, or less, that waits: for a thread, or to be pulled. */
+/* n: 1 or -1 row more in the queue. */
 static void count(hwt_store *store, const struct hwts_row *row, int n)
 {
 	row->kind->begun.count += (unsigned)n;
@@ -31,17 +38,17 @@ static void count(hwt_store *store, const struct hwts_row *row, int n)
 }
 
 /*
- * Groups take turns here, too, so that one that came first does not make the others wait.  Within a group the larger
- * priority has the place of the smaller.
+ * Groups take turns in this queue too, so that a group that came first does not hold up the others.  Within a group the
+ * row with the larger priority takes the place of the one with the smaller.
  */
 void hwts_begun_push(hwt_store *store, struct hwts_row *row)
 {
 	struct hwts_kind *kind = row->kind;
 	struct hwts_row **link = &kind->begun.first;
 	const struct hwts_row *last = kind->begun.first ? (struct hwts_row *)kind->begun.end
-							: NULL; /* next is its first */
+							: NULL; /* next is the first member of a row */
 
-	count(store, row, 1); /* below it may be another */
+	count(store, row, 1); /* before the loop, in which row may become another */
 	kind->begun.least = last ? HWTS_MIN(kind->begun.least, row->priority) : row->priority;
 	if (last && row->priority == kind->begun.least && (int32_t)(last->round - row->round) <= 0)
 		link = kind->begun.end;
@@ -65,7 +72,7 @@ void hwts_begun_push(hwt_store *store, struct hwts_row *row)
 		kind->begun.end = &row->next;
 }
 
-/* Out of the queue; link leads to it. */
+/* Takes the row to which link leads out of the queue. */
 static struct hwts_row *unqueue(hwt_store *store, struct hwts_kind *kind, struct hwts_row **link)
 {
 	struct hwts_row *row = *link;
@@ -130,12 +137,12 @@ void hwts_begun_waits(hwt_store *store, const struct hwts_kind *kind, struct hwt
 		      store->runs->running < store->config.threads;
 
 	for (const struct hwts_row *row = kind->begun.first; row; row = row->next)
-		if (hwts_window_why(store, row->id) == HWT_STORE_STARTS) /* else its entry counts */
+		if (hwts_window_why(store, row->id) == HWT_STORE_STARTS) /* otherwise the window counts its entry */
 			hwts_waits_add(waits, starts ? HWT_STORE_STARTS : HWT_STORE_WAITS_THREAD, row->due_us, row->id);
 }
 
 /*
- * What may be begun
+ * How much may be begun
  */
 
 unsigned hwts_begun_free(const hwt_store *store, const struct hwts_kind *kind, size_t others)
@@ -154,15 +161,15 @@ bool hwts_begun_may_run(const struct hwts_kind *kind)
 }
 
 /*
- * Within AHEAD_NS: the threads first run what all kinds have in their queues.  So that a batch is worth its round trip,
- * none while half of them are there.
+ * How many rows start within AHEAD_NS after those that all kinds have in their queues.  None while half of them are in
+ * this kind's queue: so a batch is worth its round trip.
  */
 unsigned hwts_begun_ahead(const hwt_store *store, const struct hwts_kind *kind, int64_t work_ns)
 {
 	int64_t threads = HWTS_MIN(kind->concurrency, store->config.threads), run_ns = kind->begun.run_ns,
 		left_ns = AHEAD_NS * store->config.threads - work_ns, most;
 
-	if (run_ns == 0) /* nobody knows how long it takes */
+	if (run_ns == 0) /* no run has ended yet */
 		return 0;
 	HWTS_EACH_KIND (store, k)
 		left_ns -= k->begun.count * k->begun.run_ns;
@@ -183,17 +190,17 @@ int64_t hwts_begun_run_ns(const struct hwts_kind *kind)
 }
 
 /*
- * What does not start
+ * Rows that do not start
  */
 
-/* Where runs have threads, the end of one looks at what waits; a place of what is pulled is free without any. */
+/* The place of a pulled row is free.  Where runs have threads, the end of a run looks at what waits. */
 static void free_place(hwt_store *store, const struct hwts_kind *kind)
 {
 	if (kind->pulled)
 		hwts_wake(store, HWTS_BEGIN);
 }
 
-/* Pending again, as it was before the begin. */
+/* The row is pending again, as before its begin. */
 void hwts_give_back(hwt_store *store, struct hwts_row *row)
 {
 	free_place(store, row->kind);
@@ -217,8 +224,8 @@ void hwts_give_back_queued(hwt_store *store, bool all)
 }
 
 /*
- * The runs before them take longer than those before did: nothing more is begun ahead until some have ended.  What is
- * pulled was begun for a free place: it waits for the program alone.
+ * The runs before them last longer than earlier ones: nothing more is begun ahead until some have ended.  A pulled row
+ * was begun for a free place, and waits for the program alone.
  */
 void hwts_give_back_stale(hwt_store *store, int64_t age_ns)
 {
@@ -231,7 +238,7 @@ void hwts_give_back_stale(hwt_store *store, int64_t age_ns)
 		}
 }
 
-/* So it is begun, even if it is already under this epoch. */
+/* The begin is repeated, and takes a row that runs under this epoch already. */
 void hwts_begin_again(hwt_store *store, struct hwts_entry *entry)
 {
 	hwts_inactive(store, hwts_shard(store, hwts_window_again(entry), NULL));
@@ -244,23 +251,23 @@ void hwts_doubt(hwt_store *store, struct hwts_row *row)
 }
 
 /*
- * If it comes back without the last of its commits, or another takes its place,
- * what waits here may be pending there, and cancelled or moved by now.  So it is begun once more before it starts.
+ * The server may have forgotten its last commits, or another has taken its place.  A row that waits in the queue may be
+ * pending in that server, and cancelled or moved by now.  So it is begun once more before it starts.
  */
 void hwts_doubt_begun(hwt_store *store)
 {
-	store->runs->doubts++; /* what is being begun just now */
+	store->runs->doubts++; /* for begins that are under way */
 	if (hwts_halts(store, HWTS_BEGIN))
 		return;
 	HWTS_EACH_KIND (store, kind) {
-		if (kind->row.mode == HWT_STORE_AT_MOST_ONCE) /* its begins are synced */
+		if (kind->row.mode == HWT_STORE_AT_MOST_ONCE) /* begins of this mode are synced */
 			continue;
 		for (struct hwts_row **link = &kind->begun.first; kind->begun.first && *link;) {
 			const struct hwts_row *row = *link;
 
 			if (hwts_keeps(store, row->shard) && hwts_holds(store, row->shard, row->epoch))
 				hwts_doubt(store, unqueue(store, kind, link));
-			else /* it is given back */
+			else /* will be given back */
 				link = &(*link)->next;
 		}
 	}
@@ -279,7 +286,10 @@ static struct hwts_row *unqueue_id(hwt_store *store, struct hwts_kind *kind, int
 	return NULL;
 }
 
-/* A series that was cancelled goes by its end, and what has replaced it is filed; the beginner may have it just now. */
+/*
+ * A series that was cancelled goes by its end; a row that was replaced is filed by its end.  If the beginner has the
+ * row just now, it gives the row back.
+ */
 void hwts_give_back_changed(hwt_store *store, int64_t id)
 {
 	struct hwts_row *row = unqueue_id(store, hwts_window_changed(store, id), id);
@@ -289,13 +299,17 @@ void hwts_give_back_changed(hwt_store *store, int64_t id)
 }
 
 /*
- * What a call has
+ * Rows that calls change
  */
 
-/* A begin is under way, or a return.  That may wait for a lock of the caller itself. */
+/*
+ * A begin or a return is under way.  A return may wait for a lock of the caller's own transaction, so the wait has an
+ * end.
+ */
 static int await_end(hwt_store *store, int64_t id)
 {
-	int64_t until_ns = hwt_now() + (hwts_in_ended() ? 0 : BETWEEN_NS); /* the thread would wait for itself */
+	/* In a call of ended the thread would wait for itself. */
+	int64_t until_ns = hwt_now() + (hwts_in_ended() ? 0 : BETWEEN_NS);
 	bool between;
 
 	do {

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What the program is told of an end.  The thread that has written the end makes the call, after the commit: the ender,
- * a task whose transaction has the end in it, or the beginner.  So an end that takes long holds up those behind it.
+ * Tells the program of ends.  The thread that has written the end calls hwt_store_config.ended after the commit: the
+ * ender, a task thread whose transaction had the end in it, or the beginner.  A call that takes long holds up the ends
+ * behind it.
  *
- * For the length of the call the thread counts as one that is in a task: a stop would wait for itself.
+ * During the call the thread counts as one that runs a task: a stop in it would wait for itself.
  */
 #include "runs/ended.h"
 #include "store/clock.h"
@@ -12,7 +13,7 @@
 #include "store/run.h"
 #include "store/store.h"
 
-/* What became of a row that is over; false: nothing has ended. */
+/* Finds what became of a row that is over.  False: no run has ended. */
 static bool find_became(const struct hwts_row *row, hwt_store_became *became)
 {
 	bool started = row->started_us > 0, goes_on = row->how == HWTS_AT || row->how == HWTS_AFTER;
@@ -33,7 +34,10 @@ static bool find_became(const struct hwts_row *row, hwt_store_became *became)
 		*became = HWT_STORE_BECAME_AGAIN;
 	else
 		*became = HWT_STORE_BECAME_DONE;
-	/* What was cancelled or replaced before it started is no end, nor is the first time of what SQL has put. */
+	/*
+	 * No end: a row that was cancelled or replaced before it started, and the search for the first time of a row
+	 * that SQL has put.
+	 */
 	return started || row->late || row->how == HWTS_FAIL || row->error[0];
 }
 
@@ -44,7 +48,7 @@ bool hwts_is_told(const hwt_store *store, const struct hwts_row *row)
 	return store->config.ended && find_became(row, &became);
 }
 
-/* Of a row that this process has never begun. */
+/* For a row that this process has never begun. */
 static void read_run(hwt_store *store, hwt_store_run *run, hwt_store_info *info)
 {
 	struct hwts_conn *conn = NULL;

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The ender: commits how runs ended, by batches, and tries until the database has them.
+ * The ender: commits the ends of runs in batches, and repeats them until the database has them.
  *
- * What the database refuses for what it is must not hold up the others: a batch that is refused is tried by halves, and
- * of a single row the text may be what the database cannot hold, or the end.  What is left is set aside, in memory, and
- * tried again each lease; it stays this process's.
+ * An end that the database refuses must not hold up the others.  A batch that is refused is tried by halves.  A single
+ * row that is refused is tried with its error text in ASCII, then as FAILED.  If the database refuses that too, the end
+ * is set aside in memory and tried again each lease; the row stays with this process.
  */
 #include "runs/ender.h"
 #include "runs/ended.h"
@@ -18,7 +18,7 @@
 
 #include <stdio.h>
 
-#define LOCKED_NS HWT_MS(20) /* a row that another transaction has locked is tried again after this */
+#define LOCKED_NS HWT_MS(20) /* how soon to try again a row that another transaction has locked */
 
 static bool has_failed(const struct hwts_row *row)
 {
@@ -37,7 +37,7 @@ static void count(hwt_store *store, const struct hwts_row *row)
 		      row->how != HWTS_DONE && row->how != HWTS_FAIL && row->error[0] && !row->replaced);
 }
 
-/* A caller that waits for it.  0, ESTALE: the row was not this run's any more, EIO: it is set aside. */
+/* Tells a caller that waits for this end.  0: committed; ESTALE: another process has begun the row; EIO: set aside. */
 static void tell(hwt_store *store, struct hwts_row *row, int rc)
 {
 	if (!row->told)
@@ -47,7 +47,10 @@ static void tell(hwt_store *store, struct hwts_row *row, int rc)
 	hwts_stir(store);
 }
 
-/* With the lock.  Without a hit an end may have been filed before, and not been answered: the next begin tells. */
+/*
+ * The caller holds store->lock.  Without a hit, the end may have been filed before, and its reply lost: the next begin
+ * tells.
+ */
 static int64_t next_due_us(const hwt_store *store, const struct hwts_row *row)
 {
 	if (!row->hit)
@@ -74,12 +77,12 @@ void hwts_finished(hwt_store *store, struct hwts_row *row)
 
 struct ender {
 	hwt_store *store;
-	struct hwts_row *aside;            /* each with again_ns */
-	struct hwts_row *told, **told_end; /* over, and the program has not heard of them */
+	struct hwts_row *aside;            /* tried again at again_ns */
+	struct hwts_row *told, **told_end; /* ends of which the program has not been told */
 	unsigned failures;
 };
 
-/* The store is being stopped and its lease is over: other processes run these rows again. */
+/* True: the store is being stopped and its lease is over, so other processes run these rows again. */
 static bool is_pointless(hwt_store *store)
 {
 	bool pointless;
@@ -92,14 +95,14 @@ static bool is_pointless(hwt_store *store)
 
 enum answer { TAKEN, REFUSED, POINTLESS };
 
-/* This process does not learn what becomes of them. */
+/* This process does not learn what became of these ends. */
 static void doubt(struct hwts_row *rows)
 {
 	for (struct hwts_row *row = rows; row; row = row->next)
 		row->unsure = true;
 }
 
-/* Offers ends until the database has them, or refuses them. */
+/* Sends ends until the database has committed or refused them. */
 static enum answer offer(struct ender *ender, struct hwts_row *rows)
 {
 	hwt_store *store = ender->store;
@@ -130,7 +133,7 @@ static enum answer offer(struct ender *ender, struct hwts_row *rows)
 	}
 }
 
-/* One that was refused. */
+/* Tries a row whose end was refused in other forms, and sets it aside if they are refused too. */
 static void mend(struct ender *ender, struct hwts_row *row)
 {
 	hwt_store *store = ender->store;
@@ -154,7 +157,7 @@ static void mend(struct ender *ender, struct hwts_row *row)
 	HWTS_TALLY_ALONE(store, set_aside, 1);
 }
 
-/* Returns them, in their order. */
+/* Ends all rows of the list, and leaves the list as it is. */
 static void commit(struct ender *ender, struct hwts_row *rows)
 {
 	struct hwts_row *half = rows, *rest;
@@ -177,7 +180,7 @@ static void commit(struct ender *ender, struct hwts_row *rows)
 	half->next = rest;
 }
 
-/* Tells callers once the end is in the database.  Without the lock, because the warning may call the store. */
+/* Warns of rows that are FAILED in the database.  Without store->lock, because the warning may call the store. */
 static void warn_of_failed(hwt_store *store, const struct hwts_row *rows)
 {
 	for (const struct hwts_row *row = rows; row; row = row->next)
@@ -186,7 +189,10 @@ static void warn_of_failed(hwt_store *store, const struct hwts_row *rows)
 				  (long long)row->id, row->kind->name, row->attempt, row->error);
 }
 
-/* With the lock.  Puts those whose time has come behind the other ends; at the end of the store, also the refused. */
+/*
+ * The caller holds store->lock.  Queues the ends set aside whose time has come; when the store stops, the refused ones
+ * too.
+ */
 static void try_again(struct ender *ender, int64_t *next_ns)
 {
 	hwt_store *store = ender->store;
@@ -223,7 +229,7 @@ static void tell_ended(struct ender *ender)
 	ender->told_end = &ender->told;
 }
 
-/* With the lock. */
+/* The caller holds store->lock. */
 static void settle(struct ender *ender, struct hwts_row *row)
 {
 	hwt_store *store = ender->store;
@@ -240,7 +246,7 @@ static void settle(struct ender *ender, struct hwts_row *row)
 		row->again_ns = hwt_now() + LOCKED_NS;
 	}
 	if (!row->aside || pointless || (hwts_halts(store, HWTS_END) && row->refused)) {
-		hwts_finished(store, row); /* without a hit: it runs again, with this process or another */
+		hwts_finished(store, row); /* without a hit the row runs again, with this process or another */
 		if (hwts_is_told(store, row))
 			keep_told(ender, row);
 		else

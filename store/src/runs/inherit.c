@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The runs of processes that died, of which a begin has found that they are not begun again at once; beginner.c. */
+/* Runs of processes that died, and that a begin has found but not begun at once; beginner.c. */
 #include "runs/ended.h"
 #include "runs/inherit.h"
 #include "store/conns.h"
@@ -8,8 +8,8 @@
 #include "store/store.h"
 
 /*
- * What processes held when they died.  The first attempt may have died with the process by chance, so the second comes
- * at once; a task that kills its process must not kill one after the other, nor without end.
+ * Chooses the delay for rows of dead processes.  The first attempt may have died with the process by chance, so the
+ * second comes at once.  A task that kills its process must not kill one process after the other, nor without end.
  */
 void hwts_inherit(hwt_store *store, struct hwts_want *wants, size_t n, bool at_most_once)
 {
@@ -33,12 +33,12 @@ void hwts_inherit(hwt_store *store, struct hwts_want *wants, size_t n, bool at_m
 			want->delay_us = 1;
 		any |= want->delay_us > 0;
 	}
-	/* Without a connection, which a later part of the batch may have lost, they are found again. */
+	/* Without a connection (a later part of the batch may have lost it) the next begin finds these rows again. */
 	if (any && conn && hwts_rows_inherit(conn, wants, n) != 0)
 		hwts_warn(store, "begin: %s", hwts_fail_text());
 }
 
-/* Without the lock, behind all else: the program is called, and rows of the batch wait to be handed out. */
+/* Without store->lock, and last: the program is called, and the rows of the batch should not wait for that. */
 void hwts_tell_inherited(hwt_store *store, const struct hwts_want *wants, size_t n)
 {
 	for (size_t i = 0; i < n; i++) {

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What is inherited from processes that died; inherit.c. */
+/* Rows that are inherited from processes that died; inherit.c. */
 #ifndef HWTS_INHERIT_H
 #define HWTS_INHERIT_H
 
 #include "rows/rows.h"
 
-/* For the beginner: files those of a batch, and tells of those that have failed for good. */
+/* For the beginner: files the inherited rows of a batch; tells of the rows that have failed for good. */
 void hwts_inherit(hwt_store *store, struct hwts_want *wants, size_t n, bool at_most_once);
 void hwts_tell_inherited(hwt_store *store, const struct hwts_want *wants, size_t n);
 

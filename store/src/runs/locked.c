@@ -1,26 +1,26 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Rows that are due and stay locked for longer than a lease: perhaps by a process of the store's that stands still as
- * it puts, or ends its runs.  The server ends its connection then.  One row at a time is kept in mind, for such a
- * process has locked all that it puts.
+ * Rows that are due and stay locked for longer than a lease, perhaps by a process of the store that stands still while
+ * it puts or ends rows.  The server ends the connection of such a process.  It has locked all rows of its transaction,
+ * so watching one row at a time is enough.
  */
 #include "runs/locked.h"
 #include "store/conns.h"
 #include "store/store.h"
 
-/* It is due, and nothing but a lock keeps it from being begun. */
+/* True: the row is due, and nothing but a lock keeps it from being begun. */
 static bool is_locked(const struct hwts_want *want)
 {
 	if (want->row || want->failed || want->refused || want->lost || want->stale)
 		return false;
-	if (want->dead) /* as soon as nobody locks it, it is begun or inherited */
+	if (want->dead) /* begun or inherited as soon as no transaction locks it */
 		return !want->inherited && want->due_us <= want->now_us;
-	/* As a last attempt it waits for a free thread: beginner.c. */
+	/* Otherwise the row is a last attempt that waits for a free thread: beginner.c. */
 	return want->locked || (want->due_us <= want->now_us &&
 				(want->last || want->max_attempts == 0 || want->attempt + 1 < want->max_attempts));
 }
 
-/* The next in the order of the ids behind the one that was tried last: each has its turn. */
+/* In the order of ids, starting behind the row that was tried last: each row has its turn. */
 static bool is_before(const struct hwts_want *a, const struct hwts_want *b, const struct hwts_locked *locked)
 {
 	const uint64_t from = (uint64_t)locked->tried + 1;
@@ -41,7 +41,7 @@ void hwts_unblock(hwt_store *store, const struct hwts_want *wants, size_t n, str
 					     (found->id != locked->id && is_before(&wants[i], found, locked))))
 			found = &wants[i];
 		else if (wants[i].id == locked->id)
-			locked->id = 0; /* no longer */
+			locked->id = 0; /* the row is no longer locked */
 	}
 	if (found && locked->id == 0) {
 		locked->id = found->id;
@@ -49,7 +49,8 @@ void hwts_unblock(hwt_store *store, const struct hwts_want *wants, size_t n, str
 	}
 	if (!found || found->id != locked->id || now_ns - locked->since_ns < most_ns || !conn || conn->broken)
 		return;
-	*locked = (struct hwts_locked){ .tried = found->id }; /* if no connection is ended the lock is a user's */
+	/* If no connection is ended, a user's transaction has the lock. */
+	*locked = (struct hwts_locked){ .tried = found->id };
 	if (store->engine->unblock(conn, false, found->id, most_ns) > 0)
 		hwts_warn(store,
 			  "a process that stands still, or is cut off, kept timeout %lld locked: the server has ended "

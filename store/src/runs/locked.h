@@ -6,11 +6,11 @@
 #include "rows/engine.h"
 
 struct hwts_locked {
-	int64_t id, since_ns; /* 0: there is none */
-	int64_t tried;        /* the last one for which a connection was to be ended */
+	int64_t id, since_ns; /* id 0: no row is watched */
+	int64_t tried;        /* the last row for which a connection was to be ended */
 };
 
-/* What became of the rows of a begin; by the beginner. */
+/* Called by the beginner with the rows of a begin, and what became of them. */
 void hwts_unblock(hwt_store *store, const struct hwts_want *wants, size_t n, struct hwts_locked *locked);
 
 #endif

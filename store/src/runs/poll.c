@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The descriptor that says whether a run can be pulled.  It is readable as long as that is so: each change of it is
- * made with the lock, so a program that has found nothing and polls then hears of what comes in between.
+ * The descriptor that is readable while a run can be pulled.  Its state changes only under store->lock.  So a program
+ * that has pulled nothing and then polls hears of a row that came in between.
  */
 #define _GNU_SOURCE
 #include "runs/poll.h"
@@ -22,7 +22,7 @@ void hwts_poll_destroy(hwt_store *store)
 			close(store->poll->fd[i]);
 }
 
-/* One byte goes in or out, so neither waits. */
+/* The pipe holds one byte or none, so neither call waits. */
 static void show(struct hwts_poll *poll)
 {
 	bool readable = !poll->started || poll->waiting > 0;

@@ -1,18 +1,19 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Pulled runs: the program fetches what is begun, and ends it, where a task thread runs the rows of other kinds.
+ * Pulled runs: the program fetches rows that are begun, and ends them, where a task thread runs the rows of other
+ * kinds.
  *
  * Structure
  *
- *     queue --next--> out --end--> ends
+ *     queue --hwt_store_next--> out --hwt_store_end--> ends
  *
- *   A run that is out is in a list, so that a close finds it.  It counts for its kind as one that runs on a thread
- *   would, and its shard stays until it has ended; but it has no thread, so it takes none from other kinds.
+ *   A run that is out is in a list, so that a close finds it.  It counts against the concurrency of its kind as a run
+ *   on a thread would, and its shard is kept until the run has ended.  But it takes no thread from other kinds.
  *
  * The end
  *
- *   While the lease can be trusted nobody else has begun the row, so the end is left to the ender, and the caller goes
- *   on.  Otherwise only the database knows: then the caller waits for what the ender finds there.
+ *   While the lease is trusted no other process can have begun the row: the ender commits the end, and the caller goes
+ *   on.  Otherwise only the database knows: the caller waits until the ender has asked it.
  */
 #include "runs/ender.h"
 #include "runs/pulled.h"
@@ -25,9 +26,9 @@
 #include "store/store.h"
 #include "window/window.h"
 
-/* A run that is out. */
+/* A run that the program has fetched. */
 struct hwts_pull {
-	struct hwts_running running; /* its first member is what the caller has */
+	struct hwts_running running; /* first, as the caller's pointer is to running.run */
 	struct hwts_pull *next, **link;
 };
 
@@ -46,14 +47,14 @@ int hwt_store_fd(hwt_store *store, int *fd)
 	return hwts_leave(call, rc);
 }
 
-/* With the lock. */
+/* The caller holds store->lock. */
 static void place_is_free(hwt_store *store)
 {
 	if (hwts_window_may_begin(store))
 		hwts_wake(store, HWTS_BEGIN);
 }
 
-/* With the lock: a row that starts now, or NULL. */
+/* The caller holds store->lock.  Returns a row that starts now, or NULL. */
 static struct hwts_row *take(hwt_store *store)
 {
 	struct hwts_row *row;
@@ -72,7 +73,7 @@ static struct hwts_row *take(hwt_store *store)
 	return NULL;
 }
 
-/* With the lock. */
+/* The caller holds store->lock. */
 static int next(hwt_store *store, struct hwts_pull **out)
 {
 	struct hwts_pull *pull = NULL;
@@ -121,7 +122,7 @@ int hwt_store_next(hwt_store *store, hwt_store_run **run)
 	return hwts_leave(call, rc);
 }
 
-/* With the lock.  It is out no more; returns its row. */
+/* The caller holds store->lock.  Takes the run off the list and returns its row. */
 static struct hwts_row *bring_back(hwt_store *store, struct hwts_pull *pull)
 {
 	struct hwts_row *row = pull->running.row;
@@ -136,7 +137,7 @@ static struct hwts_row *bring_back(hwt_store *store, struct hwts_pull *pull)
 	return row;
 }
 
-/* With the lock. */
+/* The caller holds store->lock. */
 static int end(hwt_store *store, struct hwts_pull *pull, int answer)
 {
 	struct hwts_row *row = pull->running.row;
@@ -162,7 +163,7 @@ static int end(hwt_store *store, struct hwts_pull *pull, int answer)
 int hwt_store_end(hwt_store_run *run, int answer)
 {
 	struct hwts_call call = hwts_enter();
-	struct hwts_pull *pull = (struct hwts_pull *)run; /* hwt_store_next has made it */
+	struct hwts_pull *pull = (struct hwts_pull *)run; /* as hwt_store_next returned it */
 	int rc = run ? hwts_check_store(pull->running.store) : hwts_fail(EINVAL, "the run is NULL");
 
 	if (rc == 0) {
@@ -197,7 +198,7 @@ void hwts_pulled_await(hwt_store *store)
 	hwts_unlock(store);
 }
 
-/* It has no end here. */
+/* The run has no end in this process. */
 static void drop(hwt_store *store, struct hwts_row *row)
 {
 	hwts_finished(store, row);

@@ -2,12 +2,13 @@
 /*
  * The threads that run tasks.
  *
- * Series: base_us is the time on the grid that a run serves; those after it that have come, too, are merged into the
- * run (missed).  When it is done the next one is the first of the grid that has not come, so that each is served once.
- * A failing run is tried again until then, under the same base: so it is merged into the next.  series.c
+ * Series (series.c): base_us is the time on the grid that a run serves.  Later times of the grid that have come too are
+ * merged into the run (missed).  When the run is done, the next time is the first of the grid that has not come, so
+ * each time is served once.  A run that fails is tried again under the same base until then, and merged into the next
+ * run.
  *
- * A clock that is put back leaves the grid where it is.  While the clock has leapt ahead, see clock.c, what is due by
- * the leap alone is not started: all its times until then would be merged into this run.
+ * A clock that is put back leaves the grid as it is.  While the clock has leapt ahead (clock.c), a series that is due
+ * by the leap alone is not started: all its times up to the leapt clock would be merged into this run.
  */
 #include "runs/ended.h"
 #include "runs/ender.h"
@@ -23,7 +24,7 @@
 
 #include <unistd.h>
 
-/* With the lock. */
+/* The caller holds store->lock. */
 static bool is_ours(hwt_store *store, const struct hwts_row *row)
 {
 	return hwts_trusted(store) && hwts_holds(store, row->shard, row->epoch);
@@ -31,7 +32,7 @@ static bool is_ours(hwt_store *store, const struct hwts_row *row)
 
 bool hwt_store_is_mine(const hwt_store_run *run)
 {
-	const struct hwts_running *running = (const struct hwts_running *)run; /* its first member */
+	const struct hwts_running *running = (const struct hwts_running *)run; /* run is the first member */
 	hwt_store *store;
 	bool mine;
 
@@ -48,7 +49,7 @@ bool hwt_store_is_mine(const hwt_store_run *run)
  * Ends
  */
 
-/* The end is in the transaction of the run; returns true if nothing is left for the ender. */
+/* Commits the end in the transaction of the run.  True: nothing is left for the ender. */
 static bool end_in_transaction(struct hwts_conn *conn, struct hwts_row *row)
 {
 	int rc = hwts_rows_close_run(conn, row);
@@ -57,7 +58,10 @@ static bool end_in_transaction(struct hwts_conn *conn, struct hwts_row *row)
 	if (rc == 0 || rc == ESTALE)
 		return true;
 	row->unsure = rc == ECONNRESET;
-	/* Whether it was committed need not be known: if it was, the row is gone, and this end finds none. */
+	/*
+	 * Whether the transaction was committed does not matter: if so, the row is gone, and the end of the ender finds
+	 * none.
+	 */
 	hwts_fail_run(row, hwts_fail_text(), rc == EPROTO || rc == EIO);
 	return false;
 }
@@ -66,7 +70,7 @@ static bool end_in_transaction(struct hwts_conn *conn, struct hwts_row *row)
  * Running
  */
 
-/* Returns true if the end is already committed. */
+/* True: the end is already committed. */
 static bool run(hwt_store *store, struct hwts_row *row, struct hwts_conn *conn, void *handle)
 {
 	struct hwts_running running, *outer = hwts_running;
@@ -96,7 +100,10 @@ void hwts_note_start(hwt_store *store, struct hwts_row *row)
 	hwts_tally_start(&row->kind->tally, now_ns, late_ns);
 }
 
-/* With the lock: it starts now, which costs its group a token; or by the rules that came meanwhile it is given back. */
+/*
+ * The caller holds store->lock.  The run starts now, which costs its group a token.  If rules that came after the begin
+ * forbid it, the row is given back.
+ */
 static void start(hwt_store *store, struct hwts_row *row)
 {
 	row->give_back = !hwts_window_may_start(store, row->id);
@@ -104,7 +111,7 @@ static void start(hwt_store *store, struct hwts_row *row)
 		hwts_note_start(store, row);
 }
 
-/* Opens the transaction of a run, or the row is given back. */
+/* Opens the transaction of a run.  If that fails the row is given back. */
 static void open_run(hwt_store *store, struct hwts_row *row, struct hwts_conn **conn, unsigned *failures, void **handle)
 {
 	int rc = 0;
@@ -121,7 +128,8 @@ static void open_run(hwt_store *store, struct hwts_row *row, struct hwts_conn **
 	hwts_ability_note(store, HWTS_TASK, rc == 0);
 	if (rc != 0)
 		hwts_rest(store, failures);
-	row->give_back = rc != 0 || !is_ours(store, row); /* it may have waited for SQLite's lock */
+	/* The lease may have run out while open_run waited for SQLite's lock. */
+	row->give_back = rc != 0 || !is_ours(store, row);
 	if (!row->give_back)
 		start(store, row);
 	hwts_unlock(store);
@@ -129,7 +137,7 @@ static void open_run(hwt_store *store, struct hwts_row *row, struct hwts_conn **
 		store->engine->drop_run(*conn);
 }
 
-/* In a transaction, if the kind wants one.  Returns true if the end is already committed. */
+/* Runs the task, in a transaction if the kind wants one.  True: the end is already committed. */
 static bool run_in(hwt_store *store, struct hwts_row *row, struct hwts_conn **conn, unsigned *failures)
 {
 	void *handle = NULL;
@@ -144,7 +152,7 @@ static bool run_in(hwt_store *store, struct hwts_row *row, struct hwts_conn **co
 	return !row->give_back && run(store, row, *conn, handle);
 }
 
-/* Returns true if a series is due only because the clock has leapt ahead.  The caller holds the lock of the store. */
+/* True: a series is due only because the clock has leapt ahead.  The caller holds store->lock. */
 static bool leaps(hwt_store *store, struct hwts_row *row)
 {
 	int64_t now_us = hwts_clock_without_leap_us(store, row->now_us);
@@ -171,7 +179,7 @@ int64_t hwts_start_us(hwt_store *store, const struct hwts_row *row)
 	return hwts_clock_without_leap_us(store, HWTS_MAX(hwts_clock_db_us(store), row->now_us));
 }
 
-/* With the lock, which it releases meanwhile.  The end was in the transaction of the run. */
+/* The caller holds store->lock, which is released for a moment.  The end was in the transaction of the run. */
 static void finish(hwt_store *store, struct hwts_row *row)
 {
 	row->ended_us = hwts_clock_db_us(store);
@@ -184,7 +192,7 @@ static void finish(hwt_store *store, struct hwts_row *row)
 	free(row);
 }
 
-/* With the lock.  One row, which was taken from the queue. */
+/* The caller holds store->lock.  Serves one row that was taken from the queue. */
 static void serve(hwt_store *store, struct hwts_row *row, struct hwts_conn **conn, unsigned *failures)
 {
 	struct hwts_kind *kind = row->kind;
