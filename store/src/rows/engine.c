@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What the engines share; engine.h. */
+/* What both engines use; engine.h. */
 #include "rows/engine.h"
 
 int64_t hwts_id_of(int64_t number, const char *group, const char *key)
@@ -34,7 +34,7 @@ int hwts_fail_emptied(const struct hwts_db *db)
 	    db->engine->name, db->prefix, db->prefix, db->prefix);
 }
 
-/* Within their ranges, for anybody may have edited the row. */
+/* Keeps the priority in its range: somebody may have edited the row. */
 int8_t hwts_priority_of(int64_t number)
 {
 	return (int8_t)HWTS_MAX(HWTS_MIN(number, HWTS_PRIORITY_MAX), -HWTS_PRIORITY_MAX);

@@ -5,19 +5,19 @@
 #include "rows/rows.h"
 
 #define TRIES 100
-#define AGAIN EINTR /* it has just changed, or is locked */
+#define AGAIN EINTR /* the row has just changed, or is locked */
 
-/* Rows that are to be changed, and what becomes of each. */
+/* Rows to cancel or move, and what becomes of each. */
 struct change {
 	const int64_t *ids;
-	int *rcs; /* 0: it was had */
+	int *rcs; /* 0: changed */
 	size_t n;
-	unsigned states;       /* in which they may be had */
-	struct hwts_due *dues; /* NULL: they do not move */
-	bool more;             /* one runs, and it is a series whose run is not its last, or has been replaced */
+	unsigned states;       /* rows in these states are changed */
+	struct hwts_due *dues; /* NULL: a cancel */
+	bool more; /* a row runs, and is a series whose run is not marked as the last, or has a replacement */
 };
 
-/* Of several that ask for one row, the first has it. */
+/* The row was changed.  If an id occurs more than once, the first has it. */
 static int had(void *ctx, const struct hwts_value *row)
 {
 	struct change *change = ctx;
@@ -38,7 +38,7 @@ static int had(void *ctx, const struct hwts_value *row)
 	return 0;
 }
 
-/* One that could not be had. */
+/* The row was not changed. */
 static int is_in_state(void *ctx, const struct hwts_value *row)
 {
 	struct change *change = ctx;
@@ -71,7 +71,7 @@ int hwts_rows_explain(int rc, int64_t id)
 			    : hwts_fail(rc, "timeout %lld is running", (long long)id);
 }
 
-/* What has become of the only one.  True: it is to be tried once more. */
+/* The result for a single row.  True: try once more. */
 static bool is_tried_again(const struct change *change, int *tries, int *rc)
 {
 	if (*rc == 0)
@@ -92,7 +92,10 @@ static bool is_tried_again(const struct change *change, int *tries, int *rc)
  * Cancels
  */
 
-/* A series that runs is cancelled, and with it what has replaced it; of any other only that goes, unless all are. */
+/*
+ * Marks a series that runs as cancelled, with its replacement.  Of another row that runs only the replacement goes,
+ * unless `all`.
+ */
 static int cancel_more(struct hwts_conn *conn, struct change *change, bool all)
 {
 	struct hwts_value id = HWTS_NUMBER(change->ids[0]), ids = HWTS_BYTES(change->ids, 1);
@@ -138,7 +141,9 @@ int hwts_rows_cancel_all(struct hwts_conn *conn, const int64_t *ids, int *rcs, s
  * Reschedules
  */
 
-/* On a connection of a caller this process does not know when it commits: it is told, too. */
+/*
+ * too: tells this process as well.  On a caller's connection this process does not know when the transaction commits.
+ */
 static struct hwts_step news_of(struct hwts_conn *conn, const int64_t *ids, size_t n, bool too)
 {
 	struct hwts_step step = HWTS_DO(TELL, HWTS_BYTES(ids, n), HWTS_TEXT(hwts_me(conn->db)), HWTS_NUMBER(too));

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Ends of runs: by batches, or in the transaction of a task. */
+/* Ends of runs: in batches, or in the transaction of a task. */
 #include "rows/rows.h"
 
 #include <stdlib.h>
 
-/* Some of the rows, by id. */
+/* Some rows, sorted by id. */
 struct set {
 	struct hwts_row **rows;
 	size_t n;
@@ -32,7 +32,7 @@ static struct hwts_row *row_of(const struct set *set, int64_t id)
 	return found ? *found : NULL;
 }
 
-/* Of those under one epoch. */
+/* Rows under one epoch are DONE. */
 static int done(void *ctx, const struct hwts_value *value)
 {
 	struct hwts_row *row = row_of(ctx, value[0].number);
@@ -49,12 +49,12 @@ static int filed(void *ctx, const struct hwts_value *value)
 	row->hit = true;
 	if (row->how == HWTS_AFTER) {
 		row->when_us = value[1].number;
-		row->how = HWTS_AT; /* the same time if this is tried again */
+		row->how = HWTS_AT; /* the same time if the end is tried again */
 	}
 	return 0;
 }
 
-/* Its series goes on at the next time; the answer may have become another one since. */
+/* The series goes on at its next time.  row->how may have changed since serves was set. */
 static bool serves_time(const struct hwts_row *row)
 {
 	return row->serves && row->how == HWTS_AT && !row->give_back;
@@ -77,7 +77,7 @@ static struct hwts_step end_of(struct hwts_row *row)
 	    HWTS_NUMBER(row->give_back && row->next_attempt == 0));
 }
 
-/* Its row was marked as its last run.  What that has answered counts no more. */
+/* The row was marked as the last run of its series.  The answer of the task does not count any more. */
 static int gone(void *ctx, const struct hwts_value *value)
 {
 	struct hwts_row *row = ctx;
@@ -88,7 +88,7 @@ static int gone(void *ctx, const struct hwts_value *value)
 	return 0;
 }
 
-/* It was replaced meanwhile.  If this is tried again, what has replaced it may have been cancelled. */
+/* The row was replaced while it ran.  If the end is tried again, the replacement may have been cancelled. */
 static int replaced(void *ctx, const struct hwts_value *value)
 {
 	struct hwts_row *row = ctx;
@@ -100,16 +100,19 @@ static int replaced(void *ctx, const struct hwts_value *value)
 	return 0;
 }
 
-/* Settings that were kept for its end hold now. */
+/* Settings that were kept for this end hold now. */
 static int kept(void *ctx, const struct hwts_value *value)
 {
 	((struct hwts_row *)ctx)->kept = true;
 	return replaced(ctx, value);
 }
 
-#define ENDING (HWTS_CLOSING - 1) /* steps: without CLOSE */
+#define ENDING (HWTS_CLOSING - 1) /* most steps that end one row, without CLOSE */
 
-/* One of them finds the row, if it still belongs to this run and is not changed in between.  Returns their number. */
+/*
+ * Writes steps of which one finds the row, if it still belongs to this run and no call changes it in between.  Returns
+ * the number of steps.
+ */
 static size_t write_marked(struct hwts_step *steps, struct hwts_row *row)
 {
 	size_t n = 2;
@@ -126,7 +129,7 @@ static size_t write_marked(struct hwts_step *steps, struct hwts_row *row)
 }
 
 struct end {
-	struct hwts_row **rows; /* that are done */
+	struct hwts_row **rows; /* rows that are DONE */
 	int64_t *ids;
 	struct set *groups;
 	struct hwts_step *steps;
@@ -165,7 +168,7 @@ static int is_ours(void *ctx, const struct hwts_value *value)
 	return 0;
 }
 
-/* Locks the rows that can be had, until the transaction ends, and marks the others. */
+/* Locks the rows that no other transaction has locked, until this transaction ends, and marks the others. */
 static int lock_rows(struct hwts_conn *conn, struct hwts_row *rows, size_t n)
 {
 	struct set locks = { hwts_alloc(n * sizeof(*locks.rows)), 0 };
@@ -197,7 +200,7 @@ static bool open_end(struct end *end, size_t n)
 			     .ids = hwts_alloc(n * sizeof(*end->ids)),
 			     .groups = hwts_alloc(n * sizeof(*end->groups)) };
 	return end->rows && end->ids && end->groups &&
-	       hwts_grow(&end->steps, &room, ENDING * n, sizeof(*end->steps)); /* without clearing it: few are used */
+	       hwts_grow(&end->steps, &room, ENDING * n, sizeof(*end->steps)); /* not cleared: most steps stay unused */
 }
 
 static void close_end(struct end *end)
@@ -234,7 +237,7 @@ static int end_unlocked(struct hwts_conn *conn, struct hwts_row *rows, size_t n,
 	return rc;
 }
 
-/* Passes by what other transactions have locked: they may hold it as long as they like. */
+/* Passes by rows that other transactions have locked: they may hold them for as long as they like. */
 static int end_skipping(struct hwts_conn *conn, struct hwts_row *rows, size_t n, unsigned flags)
 {
 	int rc = lock_rows(conn, rows, n);
@@ -260,7 +263,7 @@ int hwts_rows_end(struct hwts_conn *conn, struct hwts_row *rows)
 		row->locked = false;
 		marked |= row->marked;
 	}
-	/* What is marked is ended under a lock, so that no cancel comes between its steps. */
+	/* A marked row is ended under a lock, so that no cancel comes between the steps. */
 	if (conn->skips == 0 && !(marked && locks))
 		rc = end_unlocked(conn, rows, n, flags);
 	if (rc != EAGAIN || !locks || conn->broken)
@@ -269,7 +272,7 @@ int hwts_rows_end(struct hwts_conn *conn, struct hwts_row *rows)
 	return end_skipping(conn, rows, n, flags);
 }
 
-/* In the transaction of its task, which it ends: ESTALE if the row was no longer this run's. */
+/* Commits the transaction of a task with the end of its row.  ESTALE: the row was no longer this run's. */
 int hwts_rows_close_run(struct hwts_conn *conn, struct hwts_row *row)
 {
 	struct hwts_step steps[HWTS_CLOSING] = { HWTS_DO(CLOSE, HWTS_NUMBER(row->id), HWTS_NUMBER(row->epoch)) };

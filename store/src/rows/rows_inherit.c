@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What becomes of the runs of a process that died, and that are not begun again at once. */
+/* Files the rows of a process that died, if they are not begun again at once. */
 #include "rows/rows.h"
 
 #include <stdlib.h>
@@ -68,7 +68,7 @@ static int is_ours(void *ctx, const struct hwts_value *row)
 	return 0;
 }
 
-/* Locks the rows that can be had, until the transaction ends, and notes which others have locked. */
+/* Locks the rows that no other transaction has locked, until this transaction ends, and marks the others. */
 static int lock_dead(struct hwts_conn *conn, struct hwts_want *wants, size_t n)
 {
 	int64_t *ids = hwts_alloc(n * sizeof(*ids));
@@ -90,17 +90,17 @@ static int lock_dead(struct hwts_conn *conn, struct hwts_want *wants, size_t n)
 	return rc;
 }
 
-/* Everything was rolled back, also rows that the database had answered before the failure. */
+/* All was rolled back, including rows that the database had returned before the failure. */
 static void inherit_nothing(struct hwts_want *wants, size_t n)
 {
 	for (size_t i = 0; i < n; i++) {
 		if (wants[i].inherited)
-			wants[i].due_us = wants[i].now_us; /* it is tried again */
+			wants[i].due_us = wants[i].now_us; /* tried again */
 		wants[i].inherited = false;
 	}
 }
 
-/* The row itself is the fence: another process that has the shard by now begins it under a higher epoch. */
+/* The row itself is the fence: if another process has the shard by now, it begins the row under a higher epoch. */
 int hwts_rows_inherit(struct hwts_conn *conn, struct hwts_want *wants, size_t n)
 {
 	int rc = conn->skips == 0 ? inherit_unlocked(conn, wants, n, 0) : EAGAIN;

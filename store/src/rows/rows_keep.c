@@ -2,13 +2,17 @@
 /*
  * HWT_STORE_KEEP_DUE: a put finds its key in use, by a series whose settings it may change.
  *
- * A row at rest whose time has not come has the new settings at once.  What is due, in back-off or running keeps those
- * with which it began until its end, which may be that of a retry: they wait in the columns next_..., with next_base_us
- * = -1 - base.  But what is due and has not started has the new data and priority, and its holder is told of that.
- * What has replaced a run waits in next_..., too; its settings are changed there.
+ *   the row                        the new settings hold
+ *   pending, and not due yet       at once
+ *   due and not started            from its end on; data and priority at once, and the holder is told of that
+ *   in back-off, or running        from its end on, which may be the end of a retry
+ *   replaced while it runs         in the replacement, at once
  *
- * All of it is in the transaction of the put.  Most programs declare what is there already: so the row is locked, and
- * read once more, only if something differs.
+ * "From its end on": the settings wait in the columns next_..., with next_base_us = -1 - base.  A replacement waits in
+ * next_..., too, with next_base_us >= 0.
+ *
+ * Everything is in the transaction of the put.  Most programs declare settings that are there already, so the row is
+ * locked, and read once more, only if something differs.
  */
 #include "base/calendar.h"
 #include "rows/rows.h"
@@ -17,10 +21,10 @@ struct kept {
 	struct hwts_put *put;
 	bool is_there, last;
 	bool is_series;
-	bool was_put;   /* some settings wait for the end of a run */
-	bool has_time;  /* false: a line whose first time is not known yet */
+	bool was_put;   /* next_... is set: settings or a replacement wait for the end of a run */
+	bool has_time;  /* false: a cron line whose first time is not known yet */
 	bool same_line; /* the same line in the same zone, or both have a period */
-	bool same;      /* all settings are */
+	bool same;      /* all settings are the same */
 	hwt_store_state state;
 	unsigned attempt;
 	int64_t id, due_us, base_us, next_due_us, next_base_us, period_us, now_us;
@@ -72,14 +76,14 @@ static int read_kept(struct hwts_conn *conn, struct kept *kept, bool locks)
 	return hwts_run(conn, steps + !locks, HWTS_COUNT(steps) - !locks, HWTS_OPEN);
 }
 
-/* The first time of the new line after after_us. */
+/* Finds the first time of the new line or period after after_us. */
 static int next_of(const struct hwts_put *put, int64_t after_us, int64_t *us)
 {
 	*us = after_us + put->period_us;
 	return put->schedule ? hwts_calendar_next(put->schedule, put->zone, after_us, us) : 0;
 }
 
-/* The next time of its grid; the grid of another line begins now. */
+/* Finds the next time of the grid.  A new line begins a grid now. */
 static int next_time(const struct kept *kept, int64_t *due_us, int64_t *base_us)
 {
 	const struct hwts_put *put = kept->put;
@@ -105,7 +109,7 @@ int hwts_accepted(void *ctx, const struct hwts_value *row)
 
 	put->rc = 0;
 	put->again = false;
-	if (row[2].number == 0) /* SQLite: as it was sent */
+	if (row[2].number == 0) /* SQLite: the row is as it was sent */
 		return 0;
 	put->id = row[0].number;
 	put->due_us = row[1].number;
@@ -115,8 +119,10 @@ int hwts_accepted(void *ctx, const struct hwts_value *row)
 }
 
 /*
- * What waits for the end of a run has a time of its own, but a row that waits no more has the time it was moved to.  A
- * put whose next time is not found fails, and not those that share its commit.
+ * Settings that wait for the end of a run bring a time of their own.  A row that does not wait any more has the time it
+ * was moved to.
+ *
+ * If the next time of a put cannot be found, this put fails, and not the puts that share its commit.
  */
 static int change(struct hwts_conn *conn, struct kept *kept)
 {
@@ -150,12 +156,12 @@ static int change(struct hwts_conn *conn, struct kept *kept)
 	return hwts_run(conn, &step, 1, HWTS_OPEN);
 }
 
-/* True: nothing is to be written. */
+/* True: nothing has to be written. */
 static bool is_settled(struct kept *kept)
 {
 	struct hwts_put *put = kept->put;
 
-	put->again = !kept->is_there; /* it is gone meanwhile */
+	put->again = !kept->is_there; /* the row is gone meanwhile */
 	if (!kept->is_there)
 		return true;
 	put->found_id = kept->id;
@@ -186,6 +192,6 @@ int hwts_rows_keep(struct hwts_conn *conn, struct hwts_put *put)
 	rc = read_kept(conn, &kept, true);
 	if (rc != 0 || is_settled(&kept))
 		return rc;
-	put->again = kept.id != locked; /* another one has the key by now, and is not locked */
+	put->again = kept.id != locked; /* another row has the key by now, and is not locked */
 	return put->again ? 0 : change(conn, &kept);
 }

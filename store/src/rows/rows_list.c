@@ -55,7 +55,7 @@ int hwts_rows_get(struct hwts_conn *conn, int64_t id, hwt_store_info *info)
 	return rc == 0 && !got.found ? hwts_fail(ENOENT, "there is no timeout %lld", (long long)id) : rc;
 }
 
-/* Without a group its text is empty: null would be unique in no index. */
+/* A row without a group has an empty text: null would not be unique in an index. */
 struct hwts_step hwts_find(int32_t kind, const char *group, const char *key, hwts_each *each, void *ctx)
 {
 	return (struct hwts_step)HWTS_ASK(FIND, each, ctx, HWTS_NUMBER(hwts_id_of(0, group, key)), HWTS_NUMBER(kind),
@@ -77,18 +77,19 @@ int hwts_rows_find(struct hwts_conn *conn, int32_t kind, const char *group, cons
 }
 
 /*
- * Lists.  A page asks each shard for the few places that come next.  What lies before the last place of every shard
- * that has more is complete, and is handed out in order.  So a row is read a few times at most, however many shards.
+ * Lists.  A page asks each shard for the next few places.  Places up to the earliest `last place` of the shards that
+ * have more are complete, and are handed out in order.  So a row is read only a few times, however many shards there
+ * are.
  */
 
 #define PLACES_LEAST 8
 
 struct reading {
 	struct hwts_list *list;
-	size_t limit;         /* of a shard */
-	int64_t shard, count; /* of the shard whose places come now */
+	size_t limit;         /* places of a shard */
+	int64_t shard, count; /* the shard whose places come now, and how many have come */
 	struct hwts_place end;
-	bool more; /* there may be some after end */
+	bool more; /* there may be places after end */
 };
 
 static int by_place(const void *left, const void *right)
@@ -187,11 +188,11 @@ int hwts_rows_places(struct hwts_conn *conn, const struct hwts_kind_row *kind, s
 
 struct infos {
 	const struct hwts_list *list;
-	hwt_store_info *infos; /* by the places; id 0: it is gone */
+	hwt_store_info *infos; /* by the places; id 0: the row is gone */
 	size_t n;
 };
 
-/* A place of this row is still to be read: it has moved since its last place was read. */
+/* True: the row has moved since its last place was read, and comes at a later place. */
 static bool comes_later(const struct hwts_list *list, const hwt_store_info *info)
 {
 	struct hwts_place place = { info->due_us, info->id };
@@ -224,7 +225,7 @@ static int info_row(void *ctx, const struct hwts_value *row)
 	return 0;
 }
 
-/* The next of them, n at most: *count may be less, also 0, before the end of the list. */
+/* Returns the next rows, at most n.  *count may be less, even 0, before the end of the list. */
 int hwts_rows_list(struct hwts_conn *conn, const struct hwts_kind_row *kind, struct hwts_list *list,
 		   hwt_store_info *out, size_t n, size_t *count)
 {

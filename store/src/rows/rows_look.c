@@ -2,14 +2,16 @@
 /*
  * The look-ahead: what a process reads of the shards that it holds.
  *
- * A look reads shards from their marks on.  It ends where the clock of the last renewal + the horizon is: a put that it
- * does not see has read a later clock, and if it is due before that + horizon it tells its holder.
+ * A look reads shards from their marks on, up to the clock of the last renewal + the horizon.  A put that the look does
+ * not see has read a later clock; if its row is due before that clock + the horizon, the put tells the holder.
  *
  * The sweep looks behind the marks.  On PostgreSQL a transaction may commit after the look that should have seen its
- * row, so it reads what was not visible in the snapshot of the sweep before.  Both engines read what is overdue.  While
- * a snapshot that somebody holds needs them, rows that are gone stay in the index, and a look that passes reads each of
- * them again.  So the sweep can be told where to begin, and what lies before is read in slices; sweep.c decides.  A
- * page that was full is no end: the next one begins behind it.
+ * row, so the sweep reads rows that were not visible in the snapshot of the sweep before.  On both engines it reads
+ * overdue rows.
+ *
+ * While some snapshot needs them, rows that are gone stay in the index, and each look over them reads them again.  So
+ * the sweep can be told where to begin, and rows before that are read in slices; sweep.c decides.  After a full page
+ * the next sweep goes on behind that page.
  */
 #include "rows/rows.h"
 
@@ -31,8 +33,8 @@ static int see_snapshot(void *ctx, const struct hwts_value *row)
 }
 
 /*
- * The entry of due's shard among the first count of look->held.  The search begins at the last hit, as rows of a shard
- * follow each other.
+ * Returns the entry of due's shard among the first count of look->held.  The search begins at the last hit, as the rows
+ * of a shard follow each other.
  */
 static struct hwts_held *held_of(struct hwts_look *look, const struct hwts_due *due, size_t count)
 {
@@ -103,7 +105,7 @@ static int see_swept(void *ctx, const struct hwts_value *row)
 	return rc;
 }
 
-/* The arrays of a look: of each held shard its number, epoch, end, mark, and begin of the sweep; and places of all. */
+/* The arrays of a look, one value for each held shard: number, epoch, end, mark, begin of the sweep, and constants. */
 enum { SHARD, EPOCH, TO, MARK_DUE, MARK_ID, SWEPT_DUE, SWEPT_ID, NO_MARK, SLICE_DUE, SLICE_ID, COLUMNS };
 
 static int64_t *columns_of(const struct hwts_look *look)
@@ -131,7 +133,7 @@ static const char *snapshot_of(const struct hwts_look *look)
 	return look->snapshot ? look->snapshot : "3:3:";
 }
 
-/* All of it, or a slice: of that what is overdue alone. */
+/* A whole sweep, or a slice of overdue rows alone. */
 static struct hwts_step sweep_of(struct hwts_look *look, const int64_t *columns, int64_t late_us, bool all)
 {
 	size_t n = look->held_count;
@@ -175,7 +177,7 @@ static bool begin(struct hwts_look *look)
 	return look->columns != NULL;
 }
 
-/* rc: whether it counts. */
+/* rc not 0: marks and snapshot stay. */
 static void end(struct hwts_look *look, int rc)
 {
 	free(look->columns);
@@ -202,10 +204,10 @@ static void end(struct hwts_look *look, int rc)
 }
 
 /*
- * What cannot be read goes into the window with its place and nothing more: its begin is refused, and it is set aside.
+ * A row that cannot be read goes into the window with its place alone.  Its begin is refused then, and sets it aside.
  */
 
-/* A step of a look, of one of its shards. */
+/* Reads one shard of a step, past rows that cannot be read. */
 static int look_at_one(struct hwts_conn *conn, struct hwts_look *look, const struct hwts_step *step, size_t i)
 {
 	struct hwts_held *held = &look->held[i];
@@ -227,17 +229,17 @@ static int look_at_one(struct hwts_conn *conn, struct hwts_look *look, const str
 	for (int k = 0; types[k]; k++)
 		if (types[k] <= 'Z')
 			past.step.args[k] = (struct hwts_value)HWTS_BYTES((const int64_t *)step->args[k].bytes + i, 1);
-	if (!ahead) /* a sweep without what became visible late */
+	if (!ahead) /* a sweep without the rows that became visible late */
 		past.step.args[2].bytes = past.step.args[3].bytes = look->columns + NO_MARK * look->held_count;
 	rc = hwts_rows_past(conn, &past);
 	if (!ahead && past.passed > 0)
-		held->overdue = look->page; /* as after a full page, more and more sweeps leave it out */
+		held->overdue = look->page; /* as after a full page: more and more sweeps leave the backlog out */
 	return rc;
 }
 
 /*
- * Slices are left to the next pass, and what became visible late to the next sweep that meets no damage: the snapshot
- * stays what it is.
+ * Reads shard by shard after a refusal.  Slices are left to the next pass.  Rows that became visible late are left to
+ * the next sweep without damage: the snapshot stays as it is.
  */
 static int look_apart(struct hwts_conn *conn, struct hwts_look *look, const struct hwts_step *steps, size_t n)
 {
@@ -249,7 +251,7 @@ static int look_apart(struct hwts_conn *conn, struct hwts_look *look, const stru
 			if (steps[k].each == see_swept || (steps[k].sql == HWTS_SQL_LOOK && i < look->ahead_count))
 				rc = look_at_one(conn, look, &steps[k], i);
 		if (rc != 0)
-			look->held[i].to_us = INT64_MIN; /* its mark stays */
+			look->held[i].to_us = INT64_MIN; /* the mark stays */
 		look->blocked += rc != 0;
 	}
 	return rc != 0 && (!conn->refused || look->blocked == look->held_count) ? rc : 0;
@@ -296,7 +298,7 @@ static struct hwts_step refill_of(struct hwts_refill *refill)
 	    HWTS_BYTES(refill->group, refill->group_len), from_us, from_id, to_us, to_id, priority, page);
 }
 
-/* What cannot be read is passed by, for its group is not known, and left to looks. */
+/* A row that cannot be read is passed by, as its group is not known, and left to looks. */
 static int refill_one(struct hwts_conn *conn, struct hwts_refill *refill)
 {
 	struct hwts_past past = { .step = refill_of(refill),

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Reading past what cannot be read: a damaged page, which fails each statement that meets it.
+ * Reads past rows that cannot be read: a damaged page fails each statement that meets it.
  *
- * A shard is read in smaller and smaller pages until one row is too much.  Then an index alone gives the place of the
- * next one, which is all that will ever be known of it, and the reading goes on behind that.  It may be one that nobody
- * looks for, with the damage behind it: then its begin finds nothing to do.  Where the index is damaged, too, nothing
- * more is read.
+ * A shard is read in smaller and smaller pages until a single row fails.  The index alone then gives the place of the
+ * next row, and the reading goes on behind that place; nothing else of that row is known.  The index may give a row
+ * that the statement would skip, with the damaged row behind it: then the begin of that row finds nothing to do.  Where
+ * the index is damaged as well, the reading ends.
  */
 #include "rows/rows.h"
 
@@ -20,7 +20,7 @@ static int see_place(void *ctx, const struct hwts_value *row)
 	return 0;
 }
 
-/* The place of the next row, by the index. */
+/* Finds the place of the next row in the index. */
 static int find_next(struct hwts_conn *conn, const struct hwts_past *past, struct hwts_place *place)
 {
 	struct hwts_step next = past->next;
@@ -38,7 +38,10 @@ static int find_next(struct hwts_conn *conn, const struct hwts_past *past, struc
 	return hwts_fail(EIO, "all that is left in the index can be read, and not the whole");
 }
 
-/* Behind the next row: it cannot be read, or one that follows it before any that is looked for. */
+/*
+ * Goes on behind the next row: that row cannot be read, or a later row before the next one that the statement looks
+ * for.
+ */
 static int pass_by(struct hwts_conn *conn, struct hwts_past *past)
 {
 	struct hwts_place place;

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/*
- * Puts: each for itself, all or none, on a connection of the caller.
- */
+/* Puts: each alone, all or none, or on a connection of the caller. */
 #include "rows/rows.h"
 
 #include <stdio.h>
@@ -18,7 +16,7 @@ static bool changes(const struct hwts_put *puts, size_t n)
 	return false;
 }
 
-/* One transaction, in which each row is accepted or refused for itself. */
+/* Puts rows in one transaction, in which each row is accepted or refused alone. */
 static int put_batch(struct hwts_conn *conn, struct hwts_put *puts, size_t n)
 {
 	bool inside = !conn->db->engine->locks_rows;
@@ -26,7 +24,10 @@ static int put_batch(struct hwts_conn *conn, struct hwts_put *puts, size_t n)
 
 	if (!inside && !changes(puts, n))
 		return hwts_rows_send(conn, puts, n, 0, true);
-	/* Of what changes a row the ids come with the reply; on SQLite it is asked whether anybody has to be told. */
+	/*
+	 * Puts that change rows learn their ids from the reply.  SQLite first asks whether another process has to be
+	 * told.
+	 */
 	rc = hwts_rows_send(conn, puts, n, inside ? HWTS_OPEN : 0, false);
 	if (inside) {
 		if (rc == 0)
@@ -38,7 +39,7 @@ static int put_batch(struct hwts_conn *conn, struct hwts_put *puts, size_t n)
 	return rc;
 }
 
-/* A failure after the batch is that of one put: the others may be in the database. */
+/* Once the batch is committed a failure is that of a single put: the others may be in the database. */
 static int put_each(struct hwts_conn *conn, struct hwts_put *puts, size_t n)
 {
 	int rc = put_batch(conn, puts, n);
@@ -80,7 +81,7 @@ static int tell_all(struct hwts_conn *conn, const struct hwts_put *puts, size_t 
 	return rc;
 }
 
-/* *refused: the first that was. */
+/* *refused: the first put that was refused. */
 static int put_in_transaction(struct hwts_conn *conn, struct hwts_put *puts, size_t n, struct hwts_put **refused)
 {
 	bool inside = !conn->db->engine->locks_rows;
@@ -116,7 +117,7 @@ static int put_all(struct hwts_conn *conn, struct hwts_put *puts, size_t n, bool
 		if (!refused)
 			return rc;
 		for (const struct hwts_put *put = puts; put < refused; put++)
-			if (put->drawn == refused->found_id) { /* it is gone, too */
+			if (put->drawn == refused->found_id) { /* put was rolled back as well */
 				refused->found_id = 0;
 				return rc;
 			}
@@ -127,8 +128,8 @@ static int put_all(struct hwts_conn *conn, struct hwts_put *puts, size_t n, bool
 }
 
 /*
- * Puts go in one order: by kind, group and key, and of one key as they were given.  So of two transactions that
- * put the same keys one waits for the other, and none of them is chosen in a deadlock.
+ * Puts are sent in the order of kind, group and key; puts of one key in the order in which they were given.  So of two
+ * transactions that put the same keys one waits for the other, and there is no deadlock.
  */
 
 static int by_key(const void *left, const void *right)
@@ -179,7 +180,9 @@ int hwts_rows_put(struct hwts_conn *conn, struct hwts_put *puts, size_t n, bool 
  * On a connection of the caller, in the caller's transaction
  */
 
-/* The name of a kind in a statement: PostgreSQL's has digits, for the connection may have another encoding. */
+/*
+ * Writes a kind's name into a statement: on PostgreSQL as hex digits, since the connection may have another encoding.
+ */
 static void write_name(char *to, const char *name, bool digits)
 {
 	for (; *name; name++)
@@ -190,7 +193,10 @@ static void write_name(char *to, const char *name, bool digits)
 	*to = '\0';
 }
 
-/* A pointer tells nothing: another connection may have it by now.  So each insert asks itself where it is. */
+/*
+ * Writes the condition that the connection leads to this store.  Its pointer proves nothing, as a later connection may
+ * have the same; so each insert carries the condition.
+ */
 static void write_here(const struct hwts_db *db, const struct hwts_put *put, char *here, size_t size)
 {
 	char name[2 * HWTS_NAME_MAX + 1], place[HWTS_PLACE_SIZE];
@@ -204,7 +210,7 @@ static void write_here(const struct hwts_db *db, const struct hwts_put *put, cha
 		       db->file ? "k.name" : "encode(convert_to(k.name, 'UTF8'), 'hex')", name, place);
 }
 
-/* Nothing was inserted. */
+/* Explains why nothing was inserted. */
 static int explain(struct hwts_conn *conn, const struct hwts_put *put)
 {
 	char place[HWTS_PLACE_SIZE];
@@ -235,14 +241,17 @@ int hwts_rows_put_on(struct hwts_conn *conn, struct hwts_put *put)
 
 	write_here(conn->db, put, here, sizeof(here));
 	put->again = true;
-	if (put->keep_due) /* what it finds it may change, so it asks before */
+	if (put->keep_due) /* the put may change the row it finds, so the place is checked before */
 		rc = hwts_rows_here(conn);
 	conn->here = here;
 	for (int tries = 0; tries < TRIES && put->again && rc == 0; tries++)
 		rc = hwts_rows_send(conn, put, 1, HWTS_OPEN, false);
 	if (rc == 0 && put->rc != 0)
 		rc = explain(conn, put);
-	/* Delivered when the caller commits; also to this process, which does not know when that is. */
+	/*
+	 * The notification is delivered when the caller commits.  This process gets one too, as it does not know when
+	 * that is.
+	 */
 	if (rc == 0)
 		rc = hwts_rows_tell(conn, put, 1, HWTS_OPEN, true);
 	conn->here = NULL;

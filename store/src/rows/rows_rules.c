@@ -2,8 +2,8 @@
 /*
  * Rules of groups in the database.
  *
- * The numbers of the shards are read before the rules: what changes in between is in the rules and not yet in the
- * number, and then a begin says that there are others.
+ * The numbers of the shards are read before the rules.  A change in between is in the rules that were read, but not yet
+ * in the number: the next begin then says that the rules have changed, and they are read again.
  */
 #include "rows/rows.h"
 
@@ -11,7 +11,7 @@
 
 #define LONGEST_US HWTS_LONGEST_PERIOD_US
 
-/* A burst that a bucket holds within the longest time. */
+/* Limits the burst so that a full bucket takes at most the longest period. */
 static struct hwts_rules rules_of(const struct hwts_value *row)
 {
 	int64_t every_us = hwts_within(row[1].number, LONGEST_US), most = every_us > 0 ? LONGEST_US / every_us : 0;
@@ -22,7 +22,6 @@ static struct hwts_rules rules_of(const struct hwts_value *row)
 				.burst = (uint32_t)(every_us > 0 ? HWTS_MAX(hwts_within(row[2].number, most), 1) : 0) };
 }
 
-/* Of a shard. */
 static int read_shard(void *ctx, const struct hwts_value *row)
 {
 	struct hwts_ruling *ruling = ctx;
@@ -104,7 +103,7 @@ int hwts_rows_rules(struct hwts_conn *conn, struct hwts_ruling *ruling)
 	return rc;
 }
 
-/* Of one shard, past what cannot be read, or as far as that. */
+/* Reads the runs of one shard, past rows that cannot be read, or up to the damage. */
 static int read_past(struct hwts_conn *conn, struct hwts_ruling *ruling, const int64_t *shard, const int64_t *epoch)
 {
 	struct hwts_past past = { .step = HWTS_ASK(RULES_RUN, read_run, ruling, HWTS_BYTES(shard, 1),
@@ -115,7 +114,7 @@ static int read_past(struct hwts_conn *conn, struct hwts_ruling *ruling, const i
 				  .due_us = &ruling->at.due_us,
 				  .id = &ruling->at.id,
 				  .told = &ruling->run_count,
-				  .page = INT32_MAX, /* all */
+				  .page = INT32_MAX, /* all rows */
 				  .shard = (int32_t)*shard };
 	int rc;
 
@@ -164,7 +163,7 @@ void hwts_ruling_free(struct hwts_ruling *ruling)
  * Changes
  */
 
-/* The change itself; returns how many steps. */
+/* The change itself.  Returns the number of steps. */
 static size_t write_change(struct hwts_step *steps, const struct hwts_rules_change *change)
 {
 	struct hwts_value kind = HWTS_NUMBER(change->kind), bucket = HWTS_NUMBER(change->bucket),
@@ -244,8 +243,8 @@ int hwts_rows_groups(struct hwts_conn *conn, int32_t kind, hwt_store_group_info 
 }
 
 /*
- * All transactions lock the kind, or the group, before the shards, and these in one order: so no two wait for each
- * other, and while one waits for a user's transaction no begin waits for it.
+ * All transactions lock the kind or the group before the shards, and shards in one order: so no two wait for each
+ * other.  While one waits for a user's transaction it holds no shard, so no begin waits for it.
  */
 int hwts_rows_rules_change(struct hwts_conn *conn, const struct hwts_rules_change *change)
 {

@@ -2,22 +2,23 @@
 /*
  * Begins.
  *
- * A begin locks the row of each shard FOR SHARE, in their order: a take updates it, so no begin of an old epoch commits
- * after the take.  On SQLite both are in the one write transaction.  The rows of all shards under one epoch are begun
- * by one statement.
+ * A begin locks the row of each shard FOR SHARE, in the order of shards.  A take updates that row, so no begin under an
+ * old epoch commits after the take.  On SQLite both are in the one write transaction.  One statement begins the rows of
+ * all shards under one epoch.
  *
- * A begin answers with ids alone.  A server that sends more than fits on the way waits for its client, perhaps one that
- * stands still, and meanwhile holds the locks of the transaction.  So what the rows say is read behind the commit.
+ * A begin answers with ids alone.  A server that sends more than the buffers hold waits for its client, perhaps for one
+ * that stands still, and holds the locks of the transaction meanwhile.  So the data of the rows is read after the
+ * commit.
  */
 #include "rows/rows.h"
 
 #include <stdlib.h>
 
-/* The rows of one statement: under one epoch, by the same rules, and with as many attempts left; by id. */
+/* The rows of one statement, by id: under one epoch, with the same rules and the same limits of attempts. */
 struct group {
 	struct hwts_want **wants;
 	size_t n;
-	bool again; /* also what runs under this epoch */
+	bool again; /* begin also rows that run under this epoch */
 };
 
 static int by_statement(const struct hwts_want *a, const struct hwts_want *b)
@@ -55,7 +56,7 @@ static struct hwts_want *want_of(const struct group *group, int64_t id)
 	return found ? *found : NULL;
 }
 
-/* Behind the structure; the memory is zeroed. */
+/* Copies a value behind the structure.  The memory is zeroed, so a text ends with 0. */
 static const void *keep(char **behind, const struct hwts_value *value)
 {
 	char *to = *behind;
@@ -66,7 +67,7 @@ static const void *keep(char **behind, const struct hwts_value *value)
 	return memcpy(to, value->bytes, value->len);
 }
 
-/* With what it points to; NULL: no memory. */
+/* Makes a row with its texts and data behind it.  NULL: no memory. */
 static struct hwts_row *row_of(const struct hwts_value *row)
 {
 	size_t texts = row[5].len + row[6].len + row[8].len + row[9].len + row[10].len + 5;
@@ -76,7 +77,7 @@ static struct hwts_row *row_of(const struct hwts_value *row)
 	if (!made)
 		return NULL;
 	behind = (char *)(made + 1);
-	made->data = keep(&behind, &row[6]); /* the first, so that it is aligned */
+	made->data = keep(&behind, &row[6]); /* first, so that data is aligned */
 	made->key = keep(&behind, &row[5]);
 	made->len = row[6].len;
 	made->group = keep(&behind, &row[8]);
@@ -85,7 +86,7 @@ static struct hwts_row *row_of(const struct hwts_value *row)
 	made->due_us = hwts_within(row[1].number, HWTS_LATEST_US);
 	made->base_us = hwts_within(row[2].number, HWTS_LATEST_US);
 	made->period_us = hwts_within(row[3].number, HWTS_LONGEST_PERIOD_US);
-	made->attempt = (unsigned)HWTS_MAX(row[4].number, 1); /* this one */
+	made->attempt = (unsigned)HWTS_MAX(row[4].number, 1); /* the begin has counted this attempt */
 	made->now_us = row[7].number;
 	made->grace_us = hwts_within(row[11].number, HWTS_LONGEST_PERIOD_US);
 	made->spread_us = hwts_within(row[12].number, HWTS_LONGEST_PERIOD_US);
@@ -101,7 +102,10 @@ static int begun(void *ctx, const struct hwts_value *row)
 	return 0;
 }
 
-/* Of one that was not begun: it has moved, or this process believed the clock to be further, or the shard is lost. */
+/*
+ * A row that was not begun: it is due later than this process believed, its shard is lost, or a lock or its group was
+ * in the way.
+ */
 static int pending(void *ctx, const struct hwts_value *row)
 {
 	const struct group *all = ctx;
@@ -125,16 +129,17 @@ static int pending(void *ctx, const struct hwts_value *row)
 }
 
 struct begin {
-	struct hwts_want **wants; /* in groups */
-	int64_t *ids, *shards;    /* of wants; each shard once in each group */
+	struct hwts_want **wants; /* in the order of groups */
+	int64_t *ids, *shards;    /* ids of wants; shards: each shard once in each group */
 	struct group *groups;
-	struct hwts_step *steps; /* locks, a group each, and what the rows say */
+	struct hwts_step *steps; /* locks, a statement for each group, and the reading of the begun rows */
 	size_t n, group_count, shard_count;
 	bool synced, again;
 };
 
 /*
- * Keeps what a begun row says, if it still runs under the epoch of its want: another process may have begun it since.
+ * Keeps the data of a begun row if the row still runs under the epoch of its want: another process may have begun it
+ * since.
  */
 static int read_begun(void *ctx, const struct hwts_value *row)
 {
@@ -164,7 +169,7 @@ static void add_shard(struct begin *begin, size_t from, int32_t shard)
 	begin->shard_count = HWTS_MAX(begin->shard_count, i + 1);
 }
 
-/* At most once (synced): nothing of an older epoch. */
+/* At most once (synced): no row that runs under an older epoch is begun. */
 static void group_wants(struct begin *begin, const char *me)
 {
 	qsort(begin->wants, begin->n, sizeof(*begin->wants), by_group);
@@ -198,7 +203,7 @@ static void group_wants(struct begin *begin, const char *me)
 	begin->steps[begin->group_count + 1].after = true;
 }
 
-/* What cannot be read is pending again, as if it had not been begun. */
+/* The data of begun rows cannot be read: the rows become pending again, as if they had not been begun. */
 static int undo(struct hwts_conn *conn, struct begin *begin, unsigned flags)
 {
 	char text[256];
@@ -215,7 +220,7 @@ static int undo(struct hwts_conn *conn, struct begin *begin, unsigned flags)
 	return rc ? rc : hwts_fail(EIO, "%s", text);
 }
 
-/* The begin is committed.  It is repeated if it is not known what its rows say. */
+/* The begin is committed.  Reads the data of begun rows once more if some is missing. */
 static int read_again(struct hwts_conn *conn, struct begin *begin, unsigned flags)
 {
 	struct hwts_step *step = &begin->steps[begin->group_count + 1];
@@ -233,7 +238,7 @@ static int read_again(struct hwts_conn *conn, struct begin *begin, unsigned flag
 	return rc == 0 || conn->refused ? rc : ECONNRESET;
 }
 
-/* Which of the rows that were not begun are pending, and when they are due. */
+/* Reads which of the rows that were not begun are pending, and when they are due. */
 static int read_pending(struct hwts_conn *conn, struct begin *begin, unsigned flags)
 {
 	struct group all = { begin->wants, begin->n, begin->again };
@@ -248,7 +253,7 @@ static int read_pending(struct hwts_conn *conn, struct begin *begin, unsigned fl
 	return hwts_run(conn, &step, 1, flags);
 }
 
-/* Some are due, as far as this process knows, and were not begun: they may be locked. */
+/* True: rows that are due, as far as this process knows, were not begun.  They may be locked. */
 static bool left_any(const struct begin *begin)
 {
 	for (size_t i = 0; i < begin->n; i++)
@@ -268,12 +273,12 @@ static int begin_all(struct hwts_conn *conn, struct begin *begin)
 		begin->steps[i].sql = HWTS_SQL_BEGIN_UNLOCKED;
 	locks = locks_rows && begin->group_count > 1 && conn->skips == 0;
 	rc = hwts_run(conn, begin->steps + !locks, begin->group_count + locks + 1, flags);
-	if (!locks_rows) { /* nobody is held up if the transaction takes a moment longer */
+	if (!locks_rows) { /* SQLite: no other row waits if the transaction takes a moment longer */
 		if (rc == 0)
 			rc = read_pending(conn, begin, HWTS_OPEN);
 		return hwts_finish(conn, rc);
 	}
-	/* Without rows that another transaction has locked, for it may hold them as long as it likes. */
+	/* Begins without rows that another transaction has locked, as it may hold them for as long as it likes. */
 	if (rc == EAGAIN && !conn->broken && conn->skips == 0) {
 		conn->skips = HWTS_SKIPS;
 		return begin_all(conn, begin);
@@ -281,7 +286,7 @@ static int begin_all(struct hwts_conn *conn, struct begin *begin)
 	if (rc == 0)
 		rc = read_again(conn, begin, flags);
 	if (rc == 0 && read_pending(conn, begin, HWTS_READS) != 0)
-		rc = ECONNRESET; /* the begin is committed, and its rows are not handed out */
+		rc = ECONNRESET; /* the begin is committed, but its rows are not handed out: begun once more */
 	if (rc == 0 && conn->skips > 0)
 		conn->skips = left_any(begin) ? HWTS_SKIPS : conn->skips - 1;
 	conn->broken |= rc == ECONNRESET;

@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Rows on their way into the database: numbers, the columns of an insert, which row has a key, news for the holders.
+ * Rows on their way into the database: numbers, the columns of an insert, the row that has a key, news for the holders.
  *
- * Numbers of ids are drawn by blocks, each in a transaction of its own, which is synced: so neither a put that is
- * undone nor a crash gives a number twice.  They begin no lower than the clock has them, 4 a millisecond: so an old
- * copy of the database gives none that was given since it was made, unless there were more than that.
+ * Numbers of ids are drawn in blocks, each in a synced transaction of its own.  So neither a put that is undone nor a
+ * crash gives a number twice.  The numbers begin at the clock, 4 a millisecond, or higher.  So an old copy of the
+ * database gives no number that was given since the copy was made, unless there were more than 4 a millisecond.
  *
- * News on SQLite: the holder of a shard reads its rows up to a mark, now + horizon, and that now is of a write
- * transaction before, its renewal.  So a put's transaction lies before the renewal, and is seen, or after it; then the
- * put's own now is later than that of the mark, and if it is due before now + horizon it leaves a hint.  The clock must
- * be read inside the transaction for that.
+ * News on SQLite: the holder of a shard reads its rows up to a mark, now + horizon, where now was read in the write
+ * transaction of its renewal.  A put's transaction lies before that renewal, and the holder sees its row.  Or it lies
+ * after the renewal: then the put has read a later now, and if its row is due before that now + horizon, it leaves a
+ * hint.  This needs the put to read the clock inside its transaction.
  *
  * News on PostgreSQL: transactions that notify commit one after the other, so a notification is a transaction of its
- * own, behind the put in the same pipeline.  It reads the rows that the put has committed: if that failed, there are
- * none.  If it is lost, the holder's look-ahead finds the row by tx.
+ * own, behind the put in the same pipeline.  It reads the rows that the put has committed; if the put failed there are
+ * none.  If the notification is lost, the holder's look-ahead finds the row by tx.
  */
 #include "rows/rows.h"
 
@@ -22,9 +22,9 @@
 #define SLACK_US HWTS_S_US
 
 /*
- * It may be; the statement knows.  The first registration of a kind may set another horizon than was read.  What keeps
- * its due time does not have that of the put.  SQLite: a connection of a caller may get the lock long after the clock
- * was read.
+ * True: the row may be due soon; the statement decides.  The first registration of a kind may set another horizon than
+ * the one that was read.  A put that keeps the due time does not know it.  SQLite: a caller's connection may get the
+ * lock long after the clock was read.
  */
 static bool is_soon(const struct hwts_conn *conn, const struct hwts_put *put)
 {
@@ -34,7 +34,7 @@ static bool is_soon(const struct hwts_conn *conn, const struct hwts_put *put)
 	       put->when_us < put->kind.horizon_us + 2 * SLACK_US;
 }
 
-/* Of all of them; 0: they differ, or it may be another one by now. */
+/* Returns the horizon of all puts.  0: they differ, or the horizon may have been changed. */
 static int64_t horizon_of(const struct hwts_put *puts, size_t n)
 {
 	for (size_t i = 0; i < n; i++)
@@ -54,7 +54,7 @@ int hwts_rows_draw(struct hwts_conn *conn, int64_t count, bool hasty, int64_t *f
 	*first = 0;
 	rc = hwts_run(conn, steps, HWTS_COUNT(steps), HWTS_SYNCED | (hasty ? HWTS_HASTY : 0));
 	if (rc != 0)
-		return rc == ECONNRESET ? ENOTCONN : rc; /* they are lost if they were drawn */
+		return rc == ECONNRESET ? ENOTCONN : rc; /* numbers that were drawn are lost */
 	return *first > 0 ? 0 : hwts_fail(EIO, "%s_meta is empty, or the numbers of ids are used up", conn->db->prefix);
 }
 
@@ -66,14 +66,14 @@ int hwts_rows_draw(struct hwts_conn *conn, int64_t count, bool hasty, int64_t *f
 enum { ID, KIND, SHARD, WHEN, ABSOLUTE, PERIOD, PRIORITY, NUMBERS };
 struct batch {
 	struct hwts_put *puts;
-	size_t n, at; /* at: the first that may come back next */
+	size_t n, at; /* at: the first put whose row may come back next */
 	int64_t *numbers[NUMBERS];
 	struct hwts_value *groups, *keys, *data;
 	struct hwts_step *steps;
 	size_t step_count;
 };
 
-/* They come back in the order in which they went, without the refused ones. */
+/* Rows come back in the order of the puts, without the refused ones. */
 static int inserted(void *ctx, const struct hwts_value *row)
 {
 	struct batch *batch = ctx;
@@ -85,7 +85,7 @@ static int inserted(void *ctx, const struct hwts_value *row)
 	return 0;
 }
 
-/* The key is in use.  One that may be changed now came, or failed, after the attempt. */
+/* The key is in use.  If the put may change that row now, the row came, or became FAILED, after the attempt. */
 static int met(void *ctx, const struct hwts_value *row)
 {
 	struct hwts_put *put = ctx;
@@ -103,7 +103,7 @@ static bool is_plain(enum hwts_sql sql)
 	return sql == HWTS_SQL_PUT || sql == HWTS_SQL_PUT_KEYED;
 }
 
-/* One that is not plain has some parameters more, and no arrays. */
+/* A statement that is not plain has more parameters, and no arrays. */
 static void write_insert(struct batch *batch, enum hwts_sql sql, size_t from, size_t n)
 {
 	struct hwts_put *put = &batch->puts[from];
@@ -129,13 +129,13 @@ static void write_insert(struct batch *batch, enum hwts_sql sql, size_t from, si
 	step->args[NUMBERS + 7] = (struct hwts_value)HWTS_NUMBER(put->spread_us);
 }
 
-/* now_us is not 0: the put adds the clock. */
+/* now_us 0: the database adds its clock to a delay. */
 static void write_row(struct batch *batch, size_t at, int64_t now_us)
 {
 	struct hwts_put *put = &batch->puts[at];
 	int64_t base_us;
 
-	put->rc = EEXIST; /* until it is returned */
+	put->rc = EEXIST; /* until the row comes back */
 	put->again = put->key != NULL;
 	put->runs = put->stays = false;
 	put->found_id = 0;
@@ -168,7 +168,7 @@ static bool open_batch(struct batch *batch, struct hwts_put *puts, size_t n)
 	for (size_t i = 0; i < NUMBERS; i++)
 		batch->numbers[i] = numbers ? numbers + i * n : NULL;
 	return numbers && batch->groups && batch->keys && batch->data &&
-	       hwts_grow(&batch->steps, &room, n + 1, sizeof(*batch->steps)); /* without clearing it: few are used */
+	       hwts_grow(&batch->steps, &room, n + 1, sizeof(*batch->steps)); /* not cleared: most stay unused */
 }
 
 static void close_batch(struct batch *batch)
@@ -180,7 +180,7 @@ static void close_batch(struct batch *batch)
 	free(batch->steps);
 }
 
-/* The statement that inserts a row.  A keyed insert serves rows without a key, too. */
+/* The statement that inserts a row.  A keyed insert takes rows without a key, too. */
 static enum hwts_sql insert_of(const struct hwts_put *put)
 {
 	if (put->replace)
@@ -192,7 +192,7 @@ static enum hwts_sql insert_of(const struct hwts_put *put)
 	return put->key ? HWTS_SQL_PUT_KEYED : HWTS_SQL_PUT;
 }
 
-/* The statements, in the order of the puts: what is not plain has one each. */
+/* Writes the statements in the order of the puts.  A put that is not plain has a statement of its own. */
 static void write_batch(struct batch *batch, int64_t now_us)
 {
 	struct hwts_put *puts = batch->puts;
@@ -209,7 +209,7 @@ static void write_batch(struct batch *batch, int64_t now_us)
 	}
 }
 
-/* Asks which rows have the keys of what was refused: inside an open transaction, or after it. */
+/* Finds the rows that have the keys of refused puts: inside an open transaction, or after the commit. */
 static int find_refused(struct hwts_conn *conn, struct batch *batch, unsigned flags)
 {
 	int rc = 0;
@@ -227,10 +227,12 @@ static int find_refused(struct hwts_conn *conn, struct batch *batch, unsigned fl
 			put->rc = rc;
 			put->again = false;
 		}
-	return 0; /* the others are in the database */
+	return 0; /* the other puts are in the database */
 }
 
-/* News of those that were accepted and are due soon, or may be: ids has room for them.  False: there are none. */
+/*
+ * Writes the news of puts that were accepted, and are or may be due soon; ids has room for all.  False: there are none.
+ */
 static bool write_news(struct hwts_conn *conn, struct hwts_step *step, int64_t *ids, const struct hwts_put *puts,
 		       size_t n, bool known)
 {
@@ -254,7 +256,7 @@ int hwts_rows_clock(struct hwts_conn *conn, unsigned flags, int64_t *now_us)
 	return hwts_run(conn, &step, 1, flags);
 }
 
-/* SQLite: in the transaction, which stays open then. */
+/* SQLite: reads the clock in the transaction, and leaves that open. */
 static int read_clock(struct hwts_conn *conn, int64_t *now_us)
 {
 	*now_us = 0;
@@ -280,7 +282,7 @@ static int send(struct hwts_conn *conn, struct hwts_put *puts, size_t n, unsigne
 	return rc;
 }
 
-/* Where the next one that keeps its due time ends; or all of them. */
+/* Returns how many puts there are up to the next that keeps its due time; or all. */
 static size_t part_of(const struct hwts_put *puts, size_t n)
 {
 	size_t count = 1;
@@ -291,8 +293,8 @@ static size_t part_of(const struct hwts_put *puts, size_t n)
 }
 
 /*
- * Sends rows, and tells of them in the same exchange if that is asked for.  One that keeps its due time locks the row
- * it changes, and does so in its place of the order: behind the rows before it, and before those after it.
+ * A put that keeps its due time locks the row that it changes.  It is executed in its place of the order: after the
+ * puts before it, and before those after it.
  */
 int hwts_rows_send(struct hwts_conn *conn, struct hwts_put *puts, size_t n, unsigned flags, bool tells)
 {
@@ -309,7 +311,7 @@ int hwts_rows_send(struct hwts_conn *conn, struct hwts_put *puts, size_t n, unsi
 	return rc != 0 || ends ? hwts_finish(conn, rc) : 0;
 }
 
-/* SQLite: whether a process that holds one of the shards has to be told. */
+/* SQLite: finds out whether a process that holds one of the shards has to be told. */
 static int ask_for_others(struct hwts_conn *conn, const struct hwts_put *puts, size_t n, bool *others)
 {
 	int64_t shards[64];
@@ -321,7 +323,7 @@ static int ask_for_others(struct hwts_conn *conn, const struct hwts_put *puts, s
 	for (size_t i = 0; i < n && !*others; i++) {
 		for (j = 0; j < count && shards[j] != puts[i].shard; j++)
 			;
-		*others = j == HWTS_COUNT(shards); /* too many to ask for */
+		*others = j == HWTS_COUNT(shards); /* too many shards to ask for */
 		if (j == count && !*others)
 			shards[count++] = puts[i].shard;
 	}
@@ -329,7 +331,6 @@ static int ask_for_others(struct hwts_conn *conn, const struct hwts_put *puts, s
 	return *others ? 0 : hwts_run(conn, &step, 1, HWTS_OPEN);
 }
 
-/* Tells of rows that were put before.  Lost on PostgreSQL: the look-ahead finds them. */
 int hwts_rows_tell(struct hwts_conn *conn, const struct hwts_put *puts, size_t n, unsigned flags, bool too)
 {
 	int64_t *ids = hwts_alloc(n * sizeof(*ids));

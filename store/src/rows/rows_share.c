@@ -2,19 +2,19 @@
 /*
  * Leases and shards.
  *
- * Leases are measured on the server's clock.  All processes on a SQLite file are on one machine, so there it is
- * CLOCK_BOOTTIME, which nobody can set.  It begins at 0 with each boot: the tables note the boot, and the first
- * process after a reboot removes the members of before.
+ * Leases are measured on the server's clock.  All processes on a SQLite file are on one machine: there the clock is
+ * CLOCK_BOOTTIME, which nobody can set.  That clock begins at 0 with each boot, so the tables note the boot, and the
+ * first process after a reboot removes the members of earlier boots.
  *
- * A renewal is a transaction of its own.  Nothing that depends on how many timeouts there are is read in it, so what
- * takes long elsewhere takes no lease.
+ * A renewal is a transaction of its own and reads nothing whose size depends on the number of timeouts, so no slow
+ * statement delays it.
  *
- * The others are told of a change after its commit: a full queue of notifications must keep nobody from joining.
- * They find it at their next renewal.
+ * Other processes are told of a change after its commit: a full queue of notifications must not keep a process from
+ * joining.  Processes that were not told see the change at their next renewal.
  *
- * What a process trusts the server must not forget: by a renewal that a crash or a failover has undone its shards would
- * be taken while it starts what it has begun there, and an epoch that was undone would be given twice.  So joins,
- * renewals and takes are synced.  What is given or left may be forgotten: the lease ends by itself.
+ * The server must not forget what a process trusts.  If a crash or a failover undid a renewal, other processes would
+ * take shards in which this process starts rows.  If it undid a take, an epoch would be given twice.  So joins,
+ * renewals and takes are synced.  Giving shards and leaving may be forgotten: the lease ends by itself.
  */
 #include "rows/rows.h"
 
@@ -90,7 +90,7 @@ static int see_clock(void *ctx, const struct hwts_value *row)
 	struct hwts_renewal *renewal = ctx;
 
 	renewal->now_us = row[0].number;
-	if (row[1].number != 0) /* it was read in this process, and no trip lies in between */
+	if (row[1].number != 0) /* the clock was read in this process, without a round trip */
 		renewal->sent_ns = renewal->reply_ns = row[1].number;
 	return 0;
 }
@@ -138,7 +138,7 @@ int hwts_rows_renew(struct hwts_conn *conn, struct hwts_renewal *renewal)
 struct take {
 	struct hwts_shard_row *shards;
 	size_t n;
-	int64_t *epochs; /* that were taken; 0: another was faster */
+	int64_t *epochs; /* the new epochs; 0: another process was faster */
 };
 
 static int taken(void *ctx, const struct hwts_value *row)
@@ -155,7 +155,7 @@ static int taken(void *ctx, const struct hwts_value *row)
 	return 0;
 }
 
-/* All transactions lock shards in this order: none waits for the other. */
+/* All transactions lock shards in this order, so no two wait for each other. */
 static size_t take_steps(struct hwts_step *steps, struct take *take, const int64_t *ids, const char *me)
 {
 	size_t count = 0;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The table of statements, their texts as an engine takes them, and what most read of a row; sql.h. */
+/* The table of statements, their texts as an engine takes them, and callbacks that most steps use; sql.h. */
 #include "rows/sql.h"
 
 #include <stdio.h>
@@ -15,9 +15,9 @@ static const char *const POSTGRES_NOW = "(select (extract(epoch from clock_times
 
 struct output {
 	const char *here; /* or NULL */
-	char *to;         /* NULL: it is measured */
+	char *to;         /* NULL: only measures */
 	size_t len;
-	char quote; /* that of the text at this place, or 0 */
+	char quote; /* the quote that is open at this place, or 0 */
 };
 
 static void put(struct output *out, const char *text, size_t len)
@@ -44,7 +44,7 @@ static void put_parameter(struct output *out, long number, char type)
 			put(out, text, (size_t)snprintf(text, sizeof(text), "$%ld%s", number, casts[i] + 1));
 }
 
-/* Puts a word that begins with @, and returns its length. */
+/* Puts what a word that begins with @ stands for, and returns the length of the word. */
 static size_t put_word(struct output *out, const struct hwts_db *db, const char *text, bool postgres)
 {
 	const struct {
