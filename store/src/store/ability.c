@@ -1,22 +1,23 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Whether this process is able to do its work.  Control may renew the lease for days on the connection that it has,
- * while no other can be made (the server has no more to give, the password was changed) or does what it is for (the
- * role has lost a right).  Nothing would run then in the shards that are held.
+ * while no other connection can be made (the server has none left, the password was changed), or while other
+ * connections may not do what they are for (the role has lost a right).  No row would run then in the shards that are
+ * held.
  *
- * After a lease of failures, without a success in between, the process leaves its kinds to those that are able: it is
- * no longer counted among those that share them, and gives its shards.  Where there is no other it keeps them.  After a
- * pause it takes part again, and the next failure ends that at once, with a pause of twice the length.
+ * After a lease of failures without a success the process leaves its kinds to processes that are able: it is no longer
+ * counted among those that share the kinds, and gives its shards.  Where there is no other process it keeps them.
+ * After a pause it takes part again.  The next failure ends that at once, with a pause of twice the length.
  *
- * While the database is away nobody can say anything about that: with the lease, or with the connection of control, all
- * that was noted is gone.
+ * While the database is away, no process can judge itself.  So all notes are dropped when the lease or the connection
+ * of control is lost.
  */
 #include "store/ability.h"
 #include "store/asks.h"
 #include "store/clock.h"
 #include "store/store.h"
 
-#define PAUSES_MAX 64 /* leases */
+#define PAUSES_MAX 64 /* in leases */
 
 static bool fails(const hwt_store *store)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What control is asked for. */
+/* What other threads ask of control. */
 #define _GNU_SOURCE
 #include "store/asks.h"
 #include "store/store.h"
@@ -27,7 +27,7 @@ void hwts_asks_close(hwt_store *store)
 
 void hwts_poke(hwt_store *store)
 {
-	ssize_t ignored = write(store->asks->poke[1], "", 1); /* full: it is awake; closed: it does not run */
+	ssize_t ignored = write(store->asks->poke[1], "", 1); /* full: control is awake; closed: control does not run */
 
 	(void)ignored;
 }

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The database's clock, as this process believes it to be.
+ * The database's clock, as this process estimates it.
  *
  * A reply carries the database's time at some moment between sending and receiving.  time - (CLOCK_MONOTONIC at the
  * receipt) is a lower bound of the offset, wrong by at most the round trip.  A sample with a short round trip is better
- * than one with a long one, so a longer one counts only when it contradicts what is believed.
+ * than one with a long round trip, which counts only if it contradicts the estimate.
  *
- * Nothing here keeps a timeout from being early: the begin statement does.  It only decides when a begin is tried.
+ * The estimate keeps no timeout from being early: the begin statement does.  It only decides when a begin is tried.
  */
 #include "store/asks.h"
 #include "store/clock.h"
@@ -15,9 +15,9 @@
 #define MOVED_NS HWT_MS(1)
 
 /*
- * A clock that is wrong for a moment must not move the grid of a series: with one that is years ahead for a second, all
+ * A clock that is wrong for a moment must not move the grid of a series: if it were years ahead for a second, all
  * periods of these years would be merged into one run.  So a clock that is ahead by more than a lease is believed only
- * after a lease.  CLOCK_BOOTTIME goes on while the machine sleeps: a suspended machine is no leap.
+ * after a lease.  CLOCK_BOOTTIME goes on while the machine sleeps, so waking up is no leap.
  */
 static void follow(hwt_store *store, int64_t db_us)
 {
@@ -34,7 +34,7 @@ static void follow(hwt_store *store, int64_t db_us)
 	clock->leapt_ns = 0;
 }
 
-/* The time of a begin, or what it would have been without a leap. */
+/* Returns the time of a begin; during a leap, the time without the leap. */
 int64_t hwts_clock_without_leap_us(const hwt_store *store, int64_t db_us)
 {
 	int64_t steady_us = hwts_boot_ns() / 1000 + store->clock->steady_us;
@@ -42,13 +42,16 @@ int64_t hwts_clock_without_leap_us(const hwt_store *store, int64_t db_us)
 	return db_us - steady_us > store->config.lease_ns / 1000 ? steady_us : db_us;
 }
 
-/* CLOCK_MONOTONIC stands still while the machine sleeps. */
+/* How long the machine has slept: CLOCK_MONOTONIC stands still then, CLOCK_BOOTTIME does not. */
 int64_t hwts_clock_slept_ns(void)
 {
 	return hwts_boot_ns() - hwt_now();
 }
 
-/* trip->slept_ns was read before the exchange: a sleep during the exchange counts as later than db_us. */
+/*
+ * Takes a sample.  trip->slept_ns was read before the exchange, so a sleep during the exchange counts as later than
+ * db_us.
+ */
 bool hwts_clock_sample(hwt_store *store, int64_t db_us, const struct hwts_trip *trip)
 {
 	struct hwts_clock *clock = store->clock;
@@ -65,7 +68,7 @@ bool hwts_clock_sample(hwt_store *store, int64_t db_us, const struct hwts_trip *
 	clock->offset_ns = low_ns;
 	clock->slept_ns = trip->slept_ns;
 	moved = clock->known && (low_ns - before_ns > MOVED_NS || before_ns - low_ns > MOVED_NS);
-	/* Put back: the marks are in its future, and what rests would wait until then. */
+	/* The clock was put back: the marks lie in its future, and rests would wait until then. */
 	if (clock->known && before_ns - low_ns > store->config.lease_ns)
 		hwts_ask(store, HWTS_LOAD);
 	clock->known = true;
@@ -84,11 +87,11 @@ int64_t hwts_clock_latest_us(const hwt_store *store)
 	return hwts_clock_db_us(store) + (since_ns + store->clock->best_ns) / 1000;
 }
 
-/* What is due beyond the end of this clock, 292 years after the boot, is due at its end. */
+/* A time beyond the range of hwt_now(), 292 years after the boot, becomes the end of that range. */
 int64_t hwts_clock_deadline_ns(const hwt_store *store, int64_t due_us)
 {
 	int64_t us = hwts_within(due_us, HWTS_LATEST_US) -
-		     store->clock->offset_ns / 1000; /* times are limited, so that this cannot overflow */
+		     store->clock->offset_ns / 1000; /* due_us is limited, so this cannot overflow */
 
 	return us > INT64_MAX / 2000 ? INT64_MAX / 2 : us * 1000;
 }

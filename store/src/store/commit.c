@@ -4,13 +4,13 @@
  *
  * Structure
  *
- *   A call queues its request.  If no thread leads, the caller does: it takes all requests that wait, executes them in
- *   one transaction, and wakes their threads.  Meanwhile the next requests gather.  No call waits in order to be joined
- *   by others.
+ *   A call queues its request.  If no thread leads, the caller does: it takes the requests that wait, executes them in
+ *   one transaction, and wakes their threads.  Meanwhile the next requests gather.  No call waits for others to join
+ *   it.
  *
- *   A transaction of a user may have locked what a call needs, and its thread may make a call of its own before it
- *   ends that.  So a leader does not wait long for a lock: the thread of the call that met one makes it again by
- *   itself, and no other call waits for that.
+ *   A transaction of a user may have locked a row that a call needs, and its thread may make a call of its own before
+ *   it commits.  So a leader does not wait long for a lock.  The thread whose request met the lock executes that
+ *   request again alone, and no other call waits for it.
  *
  * Threads
  *
@@ -33,7 +33,10 @@ void hwts_commit_destroy(struct hwts_commit *commit)
 	pthread_cond_destroy(&commit->done);
 }
 
-/* With the lock.  Takes the requests that wait, executes them without the lock, and wakes their threads. */
+/*
+ * The caller holds commit->lock.  Takes the requests that wait, executes them without the lock, and wakes their
+ * threads.
+ */
 static void lead(hwt_store *store, struct hwts_commit *commit)
 {
 	struct hwts_request *requests = commit->first, *last = requests;
@@ -54,7 +57,7 @@ static void lead(hwt_store *store, struct hwts_commit *commit)
 	commit->led = false;
 	for (struct hwts_request *next; requests; requests = next) {
 		next = requests->next;
-		requests->done = true; /* its thread may return now */
+		requests->done = true; /* its thread may return from now on */
 	}
 	pthread_cond_broadcast(&commit->done);
 }
@@ -67,7 +70,8 @@ void hwts_commit_do(hwt_store *store, struct hwts_commit *commit, struct hwts_re
 	HWTS_POINT("queued");
 	while (!request->done) {
 		if (commit->led)
-			hwts_wait_ns(&commit->done, &commit->lock, HWT_S(1)); /* woken; or looks itself */
+			/* Woken by the leader; after a second the thread checks by itself. */
+			hwts_wait_ns(&commit->done, &commit->lock, HWT_S(1));
 		else
 			lead(store, commit);
 	}

@@ -5,14 +5,14 @@
 
 #include "rows/engine.h"
 
-/* Begins a structure of its kind. */
+/* The first member of a put's or a cancel's request. */
 struct hwts_request {
 	struct hwts_request *next;
-	size_t bytes; /* that it sends */
+	size_t bytes; /* bytes of data to send */
 	int rc;
 	bool done;
-	bool alone;     /* set by act: a lock is held by others; the request's own thread executes it again */
-	char text[256]; /* of its failure */
+	bool alone; /* set by act: another transaction has locked the row; the request's own thread executes it again */
+	char text[256]; /* the text of its failure */
 };
 
 typedef void hwts_commit_act(hwt_store *store, struct hwts_request *requests, size_t n);
@@ -28,9 +28,9 @@ struct hwts_commit {
 void hwts_commit_init(struct hwts_commit *commit, hwts_commit_act *act);
 void hwts_commit_destroy(struct hwts_commit *commit);
 void hwts_commit_do(hwt_store *store, struct hwts_commit *commit, struct hwts_request *request); /* sets rc and text */
-void hwts_commit_text(struct hwts_request *request); /* takes the thread's text */
+void hwts_commit_text(struct hwts_request *request); /* takes over the thread's text */
 
-/* In put.c and change.c: they execute the requests of a commit. */
+/* put.c, change.c: execute the requests of a commit. */
 hwts_commit_act hwts_commit_puts, hwts_commit_cancels;
 
 #endif

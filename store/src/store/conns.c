@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Connections for the calls of users: as many as calls are under way, up to a limit, of which some are kept.  Beyond it
- * calls wait for one another.  A call has one connection at a time, so each that has one comes to its end.
+ * Connections for the calls of users: as many as there are calls under way, up to a limit, some of which are kept.
+ * Beyond the limit calls wait for one another.  A call uses one connection at a time, so each call with a connection
+ * ends.
  *
- * A server may lose its last commits when it crashes or is replaced, and then it answers on new connections alone.  So
- * what this process knows without asking is looked at, or drawn, again with each new one: kinds, and ids.
+ * A server that crashes or is replaced may lose its last commits, and answers again on new connections alone.  So with
+ * each new connection this process checks the kinds that it knows, and draws ids again.
  */
 #include "store/asks.h"
 #include "store/kind.h"
@@ -13,7 +14,7 @@
 
 #define KEEP 16
 #define MOST 64
-#define MOST_WAIT_NS HWT_S(10) /* then one more is made, should the others wait for this very call */
+#define MOST_WAIT_NS HWT_S(10) /* after this, one more is made: the others may be waiting for this very call */
 
 static int look_hidden(const hwt_store *store, struct hwts_conn *conn, bool missing, bool *remade)
 {
@@ -35,7 +36,10 @@ static int check_store(const hwt_store *store, struct hwts_conn *conn, bool miss
 	return rc;
 }
 
-/* With the number of a kind given to another one its puts would run as that kind, and its tasks what others put. */
+/*
+ * If the number of a kind were given to another kind, this process's puts would run as that kind, and its tasks would
+ * run what others put.
+ */
 static int check_kind(const hwt_store *store, struct hwts_conn *conn, const struct hwts_kind *kind, int32_t id)
 {
 	struct hwts_kind_row row;
@@ -67,7 +71,7 @@ int hwts_check_here(hwt_store *store, struct hwts_conn *conn, bool missing, bool
 		if (kind && rc == 0)
 			rc = check_kind(store, conn, kind, id);
 	} while (kind && rc == 0);
-	if (rc != 0 && rc != EIO && rc != EACCES) /* it has not been seen */
+	if (rc != 0 && rc != EIO && rc != EACCES) /* the connection failed before the check */
 		return rc;
 	pthread_mutex_lock(&store->conns->lock);
 	store->conns->gone = rc != 0;
@@ -85,7 +89,7 @@ int hwts_connect(hwt_store *store, enum hwts_role role, struct hwts_conn **out)
 {
 	int rc = store->engine->connect(store->db, role, out);
 
-	/* A begin and an end ask for the owner of the shard, which control renews. */
+	/* A begin and an end check the owner of the shard, and control renews that ownership. */
 	if (rc != 0 || (role != HWTS_CALL && role != HWTS_CONTROL))
 		return rc;
 	rc = hwts_check_here(store, *out, false, NULL);
@@ -95,12 +99,12 @@ int hwts_connect(hwt_store *store, enum hwts_role role, struct hwts_conn **out)
 		return rc;
 	}
 	pthread_mutex_lock(&store->conns->lock);
-	store->conns->connects += store->engine->locks_rows; /* SQLite's file loses nothing that was committed */
+	store->conns->connects += store->engine->locks_rows; /* a SQLite file loses no commit */
 	pthread_mutex_unlock(&store->conns->lock);
 	return 0;
 }
 
-/* Until this call may have a connection, which it then counts for. */
+/* Waits until this call may have a connection, and counts it in used_count. */
 static void wait_for_turn(hwt_store *store)
 {
 	int64_t until_ns = hwt_now() + MOST_WAIT_NS;
@@ -115,7 +119,8 @@ static void wait_for_turn(hwt_store *store)
 static void end_turn(hwt_store *store)
 {
 	pthread_mutex_lock(&store->conns->lock);
-	store->conns->used_count -= store->conns->used_count > 0; /* the first one was made by hwt_store_open */
+	/* hwt_store_open made the first connection without a turn. */
+	store->conns->used_count -= store->conns->used_count > 0;
 	pthread_cond_signal(&store->conns->freed);
 	pthread_mutex_unlock(&store->conns->lock);
 }
@@ -136,7 +141,7 @@ static int get(hwt_store *store, struct hwts_conn **out)
 		pthread_mutex_unlock(&store->conns->lock);
 		if (!conn)
 			return hwts_connect(store, HWTS_CALL, out);
-		/* The server may have closed it meanwhile, which must not spoil a call. */
+		/* The server may have closed the connection meanwhile, which must not fail the call. */
 		if (!gone && store->engine->alive(conn)) {
 			*out = conn;
 			return 0;
@@ -197,7 +202,7 @@ unsigned hwts_conns_connects(hwt_store *store)
 }
 
 /*
- * Failures of threads, which try again and again: each sort is told once, and once that it is over
+ * Failures of threads that try again and again: each sort is reported once, and its end once
  */
 
 static const char *const words[HWTS_ROLES] = {
@@ -206,8 +211,10 @@ static const char *const words[HWTS_ROLES] = {
 };
 
 /*
- * A server that is away is one sort, whether a connection has broken or cannot be made; of EIO each text is a sort.
- * The other threads may not do what control may not do.  Relaxed: nothing else is told by it.
+ * A server that is away is one sort, whether a connection broke or cannot be made.  Each text of EIO is a sort.  If
+ * control lacks a right, the other threads do not report the same.
+ *
+ * Relaxed: told alone is compared; it publishes nothing else.
  */
 void hwts_fails(hwt_store *store, enum hwts_role role, int rc)
 {
@@ -224,18 +231,22 @@ void hwts_fails(hwt_store *store, enum hwts_role role, int rc)
 
 void hwts_fails_forget(hwt_store *store)
 {
-	/* Relaxed: as above. */
+	/* Relaxed: as in hwts_fails. */
 	atomic_store_explicit(&store->conns->told[HWTS_TASK], 0, memory_order_relaxed);
 }
 
-/* Where connections can be made and nothing else, threads that called each other for that would never rest. */
+/*
+ * After more than two failures the other threads are woken, but not after fewer: where connections can be made and
+ * statements still fail, threads that wake each other would never rest.
+ */
 void hwts_works(hwt_store *store, enum hwts_role role, unsigned *failures)
 {
 	_Atomic int *told = &store->conns->told[role];
-	bool calls = *failures > 2, other = role == HWTS_TASK && *failures == 0; /* it is another thread that fails */
+	/* The failure was another task thread's. */
+	bool calls = *failures > 2, other = role == HWTS_TASK && *failures == 0;
 
 	*failures = 0;
-	/* Relaxed: as above. */
+	/* Relaxed: as in hwts_fails. */
 	if (!other && atomic_load_explicit(told, memory_order_relaxed) != 0 &&
 	    atomic_exchange_explicit(told, 0, memory_order_relaxed) != 0)
 		hwts_warn(store, "%s works again", words[role]);

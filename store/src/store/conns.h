@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Connections of callers; conns.c. */
+/* Connections for calls, and how threads report failures; conns.c. */
 #ifndef HWTS_CONNS_H
 #define HWTS_CONNS_H
 
@@ -10,25 +10,26 @@ struct hwts_conns {
 	pthread_cond_t freed;
 	struct hwts_conn *idle;
 	unsigned idle_count, used_count;
-	unsigned connects; /* counts new connections to a server: numbers drawn before may be drawn again */
-	bool gone;         /* the last check found another store, or none: each call connects, and checks it again */
-	_Atomic int told[HWTS_ROLES]; /* the failure of which each role has warned; 0: it works.  Relaxed */
+	/* Counts new connections to a server: after a new one, numbers drawn earlier may be drawn again. */
+	unsigned connects;
+	bool gone; /* the last check found another store, or none: each call makes a new connection, which is checked */
+	_Atomic int told[HWTS_ROLES]; /* the failure that each role has reported; 0: none.  Relaxed: compared alone */
 };
 
 /*
- * Whether a connection leads to the store that this process knows: EIO, EACCES.  missing: rows that ought to be there
- * are not seen.  *remade is set if the tables have been made again; NULL: it is a new connection.
+ * Checks that a connection leads to the store that this process knows: EIO or EACCES if not.  missing: rows that should
+ * be there are not seen.  *remade: set if the tables have been made again; NULL: the connection is new.
  */
 int hwts_check_here(hwt_store *store, struct hwts_conn *conn, bool missing, bool *remade);
 int hwts_connect(hwt_store *store, enum hwts_role role, struct hwts_conn **conn);
-int hwts_connect_role(hwt_store *store, enum hwts_role role); /* if its connection is of no use */
+int hwts_connect_role(hwt_store *store, enum hwts_role role); /* connects again if the connection is broken */
 int hwts_reconnect(hwt_store *store, struct hwts_conn **conn, enum hwts_role role);
-/* Warns of a failure, unless the role has warned of such a one before; of its end hwts_works does. */
+/* Warns of a failure, unless it is the one that the role has reported before.  hwts_works reports its end. */
 void hwts_fails(hwt_store *store, enum hwts_role role, int rc);
-void hwts_fails_forget(hwt_store *store); /* at a stop: the task thread that would say that it works again is gone */
+void hwts_fails_forget(hwt_store *store); /* at a stop: no task thread is left to report that it works again */
 /*
- * After an exchange; that a connection was made is no success.  After failures the database is back: the other threads
- * try at once, too.  Without the lock.
+ * Call after an exchange; a connection alone is no success.  After failures the database is back, so the other threads
+ * try at once, too.  Without store->lock.
  */
 void hwts_works(hwt_store *store, enum hwts_role role, unsigned *failures);
 int hwts_conns_get(hwt_store *store, struct hwts_conn **conn);

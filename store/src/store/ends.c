@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The list of runs that have ended, until the ender has the database commit them. */
+/* The list of runs that have ended, until the ender commits their ends. */
 #include "store/ends.h"
 #include "store/clock.h"
 #include "store/shards.h"
@@ -13,9 +13,9 @@ void hwts_ends_put(hwt_store *store, struct hwts_row *row)
 }
 
 /*
- * The end of an at-most-once run is flushed.  If the server forgot that end, the row would look like one whose begin
- * was not answered, and the run would be begun once more: by the row's entry in the window, which is the next run, or
- * comes from a look that read the row before it began.
+ * The end of an at-most-once run is synced.  If the server forgot that end, the row would look like one whose begin was
+ * not answered, and would be begun once more by its entry in the window: the entry of the next run, or of a look that
+ * read the row before it was begun.
  */
 void hwts_end(hwt_store *store, struct hwts_row *row)
 {

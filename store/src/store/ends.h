@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The list of runs that have ended, until the ender has the database commit them; ends.c.  With the store's lock. */
+/* The list of runs that have ended, until the ender commits their ends; ends.c.  The caller holds store->lock. */
 #ifndef HWTS_ENDS_H
 #define HWTS_ENDS_H
 
@@ -7,14 +7,14 @@
 
 struct hwts_ends {
 	struct hwts_row *first, **end;
-	unsigned lent;    /* rows that calls of hwt_store_next have */
-	int64_t until_ns; /* once the ender halts: until when it waits for rows that others have locked */
+	unsigned lent;    /* rows that calls have taken out of the queue: hwts_unbegin */
+	int64_t until_ns; /* once the ender halts: until when it waits for rows that other transactions have locked */
 };
 
-void hwts_end(hwt_store *store, struct hwts_row *row);      /* a run has ended, as row says */
-void hwts_ends_put(hwt_store *store, struct hwts_row *row); /* its commit is tried once more */
-struct hwts_row *hwts_ends_pop(hwt_store *store);          /* up to a batch; the list is not empty */
-void hwts_ends_lend(hwt_store *store, int n);               /* 1: a call has a row; -1: it is back */
+void hwts_end(hwt_store *store, struct hwts_row *row);      /* a run has ended: row says how */
+void hwts_ends_put(hwt_store *store, struct hwts_row *row); /* queues the end once more */
+struct hwts_row *hwts_ends_pop(hwt_store *store);           /* takes up to a batch; the list must not be empty */
+void hwts_ends_lend(hwt_store *store, int n); /* n = 1: a call has taken a row; -1: the call is done with it */
 void hwts_ends_until(hwt_store *store, int64_t until_ns);
 
 #endif

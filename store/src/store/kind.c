@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The list of the kinds that this process knows, and what their names may be. */
+/* The list of kinds that this process knows, and the rules for names. */
 #include "store/kind.h"
 #include "store/store.h"
 
@@ -27,7 +27,7 @@ int hwts_check_text(const char *what, const char *text)
 }
 
 /*
- * The list: kinds are only ever appended
+ * The list: kinds are appended, and never removed
  */
 
 struct hwts_kind *hwts_kind_after(const hwt_store *store, const struct hwts_kind *kind)

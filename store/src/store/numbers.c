@@ -1,19 +1,20 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Numbers of ids: blocks that are drawn before they are needed.
+ * Numbers for ids: blocks that are drawn before they are needed.
  *
  * Structure
  *
- *   Up to two ranges are in hand, and when half of a block is left the next one is drawn; each is twice as large as the
- *   one before it, from 64 to 65,536.  A put draws on its own connection, before its transaction.
+ *   Up to two ranges are in hand.  When half of a block is left the next one is drawn, twice as large as the last, from
+ *   64 to 65,536.  A put draws on its own connection, before its transaction.
  *
- *   hwt_store_put_on must not draw where it puts: what the caller rolls back would be drawn again, and a stranger's
- *   timeout would get an id that is still in somebody's hands.  It draws on a connection of conns.c.  On SQLite the
- *   caller's transaction keeps all others from writing: there the drawer draws, a thread that waits until it is over.
+ *   hwt_store_put_on must not draw on the caller's connection: if the caller rolled back, the numbers would be drawn
+ *   again, and another timeout would get an id that some program still has.  So it draws on a connection of conns.c.
+ *   On SQLite the caller's transaction keeps all others from writing: there a thread of its own, the drawer, waits
+ *   until that transaction is over, and draws.
  *
  * Threads
  *
- *   Its lock guards all of it; it is not held during an exchange.
+ *   numbers.lock guards everything.  No thread holds it during an exchange.
  */
 #include "store/numbers.h"
 #include "store/conns.h"
@@ -21,13 +22,13 @@
 #include "store/store.h"
 
 #define BLOCK_LEAST 64
-#define BLOCK_ON 1024 /* least, for a put on a connection of the caller */
+#define BLOCK_ON 1024 /* smallest block for a put on a caller's connection */
 #define BLOCK_MOST 65536
-#define DRY 16 /* by how much the next block is larger once there were none */
+#define DRY 16 /* after the numbers ran out, the next block is larger by this factor */
 
 /*
- * With the lock.  A server that was met since may give the same numbers again.  Blocks begin small again: large ones
- * for each of many connections would use up all numbers in weeks.
+ * The caller holds numbers->lock.  A server that was connected to since may give the same numbers again.  Blocks start
+ * small again: large blocks for each of many connections would use up all numbers in weeks.
  */
 static void drop_old(hwt_store *store, unsigned connects)
 {
@@ -40,7 +41,7 @@ static void drop_old(hwt_store *store, unsigned connects)
 	numbers->connects = connects;
 }
 
-/* With the lock. */
+/* The caller holds numbers->lock. */
 static bool take(hwt_store *store, struct hwts_put *put)
 {
 	struct hwts_numbers *numbers = store->numbers;
@@ -57,13 +58,13 @@ static bool take(hwt_store *store, struct hwts_put *put)
 	return true;
 }
 
-/* With the lock: block is twice the last one. */
+/* The caller holds numbers->lock.  block is twice the last block. */
 static bool is_low(const struct hwts_numbers *numbers)
 {
 	return numbers->ranges[1].left == 0 && numbers->ranges[0].left < numbers->block / 4;
 }
 
-/* With the lock.  Of more than there is room for the fewest are never used. */
+/* The caller holds numbers->lock.  If both ranges have numbers, the smaller one is given up. */
 static void keep(hwt_store *store, unsigned connects, int64_t first, int64_t count)
 {
 	struct hwts_numbers *numbers = store->numbers;
@@ -77,7 +78,7 @@ static void keep(hwt_store *store, unsigned connects, int64_t first, int64_t cou
 	numbers->ranges[at].left = count;
 }
 
-/* At least n. */
+/* Draws at least n. */
 static int draw(hwt_store *store, struct hwts_conn *conn, int64_t n, bool hasty)
 {
 	struct hwts_numbers *numbers = store->numbers;
@@ -86,7 +87,7 @@ static int draw(hwt_store *store, struct hwts_conn *conn, int64_t n, bool hasty)
 	int rc;
 
 	pthread_mutex_lock(&numbers->lock);
-	count = HWTS_MAX(n, numbers->block) | 1; /* odd: else many short processes would meet in few buckets */
+	count = HWTS_MAX(n, numbers->block) | 1; /* odd: otherwise many short processes would use few buckets */
 	connects = hwts_conns_connects(store);
 	pthread_mutex_unlock(&numbers->lock);
 	rc = hwts_rows_draw(conn, count, hasty, &first);
@@ -101,7 +102,7 @@ static int draw(hwt_store *store, struct hwts_conn *conn, int64_t n, bool hasty)
 	return 0;
 }
 
-/* Unless another thread does; the put of this one has its number. */
+/* Draws the next block, unless another thread does.  The put of this thread has its number already. */
 static void draw_ahead(hwt_store *store, struct hwts_conn *conn)
 {
 	struct hwts_numbers *numbers = store->numbers;
@@ -166,7 +167,7 @@ static void *drawer(void *arg)
 	return NULL;
 }
 
-/* With the lock.  Without the thread there may be none the next time, which the caller is told. */
+/* The caller holds numbers->lock.  Without the thread the next put may get EAGAIN, so no error is returned. */
 static void call_drawer(hwt_store *store)
 {
 	struct hwts_numbers *numbers = store->numbers;
@@ -206,7 +207,9 @@ int hwts_numbers_give_on(hwt_store *store, void *connection, struct hwts_put *pu
 	return rc ? rc : hwts_conns_put(store, conn, hwts_numbers_give(store, conn, put, 1));
 }
 
-/* Behind the put: in a transaction that had only read, it could no more write if the drawer came first. */
+/*
+ * Called after the put.  If the drawer wrote first, a caller's transaction that had only read could not write any more.
+ */
 void hwts_numbers_refill(hwt_store *store)
 {
 	struct hwts_numbers *numbers = store->numbers;
@@ -230,7 +233,7 @@ void hwts_numbers_init(struct hwts_numbers *numbers)
 void hwts_numbers_open(hwt_store *store, struct hwts_conn *conn)
 {
 	store->numbers->block = BLOCK_LEAST;
-	(void)draw(store, conn, 0, true); /* else the first put draws */
+	(void)draw(store, conn, 0, true); /* on failure the first put draws */
 }
 
 void hwts_numbers_close(hwt_store *store)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Numbers of ids that are drawn and not used; numbers.c. */
+/* Numbers for ids that are drawn and not used; numbers.c. */
 #ifndef HWTS_NUMBERS_H
 #define HWTS_NUMBERS_H
 
@@ -10,9 +10,9 @@ struct hwts_numbers {
 	pthread_cond_t wanted;
 	struct {
 		int64_t next, left;
-	} ranges[2];       /* the first is used up before the second */
-	int64_t block;     /* how many are drawn the next time */
-	unsigned connects; /* of conns.c, when they were drawn */
+	} ranges[2];       /* ranges[0] is used up first */
+	int64_t block;     /* size of the next block */
+	unsigned connects; /* hwts_conns_connects when the ranges were drawn */
 	bool drawing, has_drawer, halt;
 	pthread_t drawer;
 };
@@ -21,7 +21,7 @@ void hwts_numbers_init(struct hwts_numbers *numbers);
 void hwts_numbers_open(hwt_store *store, struct hwts_conn *conn);
 void hwts_numbers_close(hwt_store *store);
 int hwts_numbers_give(hwt_store *store, struct hwts_conn *conn, struct hwts_put *puts, size_t n);
-int hwts_numbers_give_on(hwt_store *store, void *connection, struct hwts_put *put); /* EAGAIN: none are in hand */
-void hwts_numbers_refill(hwt_store *store);                                         /* after that put */
+int hwts_numbers_give_on(hwt_store *store, void *connection, struct hwts_put *put); /* EAGAIN: no number is in hand */
+void hwts_numbers_refill(hwt_store *store);                                         /* after such a put */
 
 #endif

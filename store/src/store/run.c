@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A run, which one this thread is in, and how it ends: by what its task has answered.
+ * A run: which run this thread is in, and how the run ends by the answer of its task.
  *
- * The answers other than a number stay with the run, so one that is given to another run than the task's own, or that
- * the task does not return, ends nothing.
+ * Answers other than a number are kept in the run.  So an answer that a task gives for another run, or does not return,
+ * ends nothing.
  */
 #include "store/kind.h"
 #include "store/run.h"
@@ -43,7 +43,7 @@ bool hwts_holds_lock(const hwt_store *store)
 {
 	const char *file = store->db->file;
 
-	/* Two stores on one file are two in one process with the same lock. */
+	/* Two stores on one file, in one process, use the same lock. */
 	return hwts_running && hwts_running->run.connection && file && hwts_running->store->db->file &&
 	       strcmp(hwts_running->store->db->file, file) == 0;
 }
@@ -63,7 +63,7 @@ int hwts_check_call(const hwt_store *store, const char *instead)
 
 static int answer(const hwt_store_run *run, enum hwts_answer answer, int64_t delay_ns, const char *why)
 {
-	struct hwts_running *running = (struct hwts_running *)(uintptr_t)run; /* it begins with the run */
+	struct hwts_running *running = (struct hwts_running *)(uintptr_t)run; /* run is the first member */
 
 	if (!run)
 		return EINVAL;
@@ -105,17 +105,17 @@ int64_t hwts_back_off_us(const struct hwts_kind *kind, unsigned attempt)
 
 	for (unsigned i = 1; i < attempt && delay_us < kind->backoff_max_us; i++)
 		delay_us *= 2;
-	/* Jitter: later than asked for, or earlier at the upper limit. */
+	/* Jitter: later than asked for, at the upper limit earlier. */
 	if (delay_us >= kind->backoff_max_us)
 		return kind->backoff_max_us - (int64_t)(hwts_random() % (uint64_t)(kind->backoff_max_us / 8 + 1));
 	return delay_us + (int64_t)(hwts_random() % (uint64_t)(delay_us / 4 + 1));
 }
 
-/* Under the same base, at this delay. */
+/* Pending again under the same base, after this delay. */
 static void come_back(struct hwts_row *row, int64_t delay_us, bool again, bool counts)
 {
 	row->how = HWTS_AFTER;
-	row->serves = false; /* also after an answer that could not be committed */
+	row->serves = false; /* also when a successful end could not be committed */
 	row->again = again;
 	row->when_us = delay_us;
 	row->limit_us = hwts_is_series(row) ? row->grid_due_us : HWTS_NEVER;
@@ -155,7 +155,7 @@ void hwts_answered(struct hwts_running *running, int rc)
 	if (rc == 0)
 		succeed(row);
 	else if (rc == HWT_STORE_ANSWER && running->answer == HWTS_AGAIN)
-		come_back(row, running->again_us, true, false); /* as after a failure, and yet none */
+		come_back(row, running->again_us, true, false); /* filed as after a failure, but not counted as one */
 	else if (rc == HWT_STORE_ANSWER && running->answer == HWTS_END_SERIES)
 		row->how = HWTS_DONE;
 	else if (rc == HWT_STORE_ANSWER && running->answer == HWTS_FAILED)

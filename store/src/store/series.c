@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Series: timeouts with a period or a schedule, and what of their grids both share with the others.
+ * Series: timeouts with a period or a schedule.  Timeouts without share the code for grace.
  *
- *   base_us     the time that has to be served next, in the database
- *   last_us     the latest time of the grid that has come when a run starts; those from base on are merged into it
- *   grid_us     the one after that: the next base
+ *   base_us     the time of the grid that has to be served next; in the database
+ *   last_us     the latest time of the grid that has come when a run starts; times from base to last are merged into it
+ *   grid_us     the time after last: the next base
  *
  *   base ....... last .. now .. grid         missed = times after base, up to last
  *
- * A run that fails, and one that comes too late, leave the base where it is: it is merged into the next.  So grace
- * counts from last, and not from base.  The spread moves what is due, and never the grid.
+ * A run that fails or comes too late leaves the base as it is, and is merged into the next run.  So grace counts from
+ * last, not from base.  The spread moves due times, never the grid.
  */
 #include "base/calendar.h"
 #include "store/kind.h"
@@ -42,9 +42,9 @@ static int find_place(struct hwts_row *row)
 }
 
 /*
- * A line that has no next time will not have one.  What this process lacks, such as a file, may be there later: until
- * then what has no first time yet stays due at 0, for that is how it is known, or has the line that was declared
- * meanwhile.  No attempt counts, so the row backs off by how long it has waited.
+ * A cron line without a next time will never have one: FAILED.  Another failure may pass: a missing zone file may be
+ * installed.  Until then a row without its first time stays due at 0, which marks it as such, or gets the line that was
+ * declared meanwhile.  No attempt counts, so the back-off grows with the time that the row has waited.
  */
 static void cannot_go_on(struct hwts_row *row, int rc, bool begins)
 {
@@ -74,7 +74,10 @@ static void come_too_late(struct hwts_row *row)
 		hwts_cut(row->error, sizeof(row->error), "too late", 8);
 }
 
-/* It was put by SQL, which cannot compute its first time.  No run is lost if another line holds from now on. */
+/*
+ * The row was put by SQL, which cannot compute its first time.  If another line has been declared, that line holds from
+ * now on, and no run is lost.
+ */
 static int find_first_time(struct hwts_row *row)
 {
 	int rc = hwts_calendar_next(row->schedule, row->zone, row->base_us, &row->when_us);

@@ -90,9 +90,9 @@ void hwts_lose(hwt_store *store, struct hwts_shard *shard)
 	if (!kind)
 		return;
 	hwts_turns_drop_rests(&kind->turns, shard->id);
-	hwts_wake(store, HWTS_BEGIN); /* others may have waited for them */
+	hwts_wake(store, HWTS_BEGIN); /* rows of groups may have waited for the rests */
 	if (shard->unruled == HWTS_CHANGED)
-		hwts_stall(store, kind); /* nobody reads the rules of a shard that is lost */
+		hwts_stall(store, kind); /* no thread reads the rules of a shard that is lost */
 }
 
 void hwts_shards_give(hwt_store *store)
@@ -110,7 +110,7 @@ void hwts_shards_reset(hwt_store *store)
 	store->shards->held = 0;
 }
 
-/* Of a shard that was to be read from the beginning nothing is told before a look must have come. */
+/* A shard that is read from the beginning counts only once a look should have come. */
 void hwts_shards_waits(const hwt_store *store, const struct hwts_kind *kind, struct hwts_waits *waits)
 {
 	int64_t now_us = hwts_clock_db_us(store);

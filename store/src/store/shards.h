@@ -8,26 +8,27 @@
 struct hwts_shard {
 	int32_t id;
 	bool held, giving;
-	bool unread;  /* there may be more between its mark and the end of the look-ahead */
-	bool loading; /* it is read from the beginning, and has not been read to that end yet */
+	bool unread;  /* rows between the mark and the end of the look-ahead may be unread */
+	bool loading; /* being read from the beginning, and not yet up to that end */
 	int64_t epoch;
 	int64_t mark_due_us, mark_id;
-	int64_t again_us;               /* the database's clock, as it was to be read from the beginning */
-	int64_t swept_due_us, swept_id; /* the next sweep reads what is overdue from here on; INT64_MIN: all */
-	int64_t reach_us;               /* how far the look that is under way reads here; 0: it does not */
+	int64_t again_us;               /* the database's clock when reading from the beginning was asked for */
+	int64_t swept_due_us, swept_id; /* the next sweep reads overdue rows from here on; INT64_MIN: all */
+	int64_t reach_us;               /* the look that is under way reads up to here; 0: none reads this shard */
 	int64_t giving_since_ns;
-	int64_t locked_ns;      /* since when takes have found its row locked, or its owner's; 0: not */
-	int64_t stays_until_ns; /* it could not be given, for something ran there: until then it is not tried again */
-	int64_t rules;          /* the number of those that are in force here */
-	enum { HWTS_RULED, HWTS_NEW, HWTS_CHANGED } unruled; /* they are to be read: nothing is begun before that */
-	unsigned told;                                       /* how often they changed */
-	bool runs_known; /* what runs here under an older epoch has been read, and counts */
+	int64_t locked_ns;      /* since when takes find its row or its owner's row locked; 0: not locked */
+	int64_t stays_until_ns; /* the shard could not be given, as rows ran: not tried again before this time */
+	int64_t rules;          /* the number of the rules that this process has read */
+	/* NEW, CHANGED: rules have to be read before a row is begun. */
+	enum { HWTS_RULED, HWTS_NEW, HWTS_CHANGED } unruled;
+	unsigned told;   /* how often the rules changed */
+	bool runs_known; /* rows that run under an older epoch have been read, and are counted */
 	unsigned active; /* I2 */
-	unsigned ending; /* of these, those that have run: their end is to be committed */
+	unsigned ending; /* of the active rows: those that have run, and whose end is not committed */
 };
 
 struct hwts_shards {
-	unsigned active; /* begun, end not committed */
+	unsigned active; /* rows that are begun, and whose end is not committed */
 	unsigned held;
 };
 
@@ -36,19 +37,20 @@ struct hwts_shards {
 		for (struct hwts_shard * (shard) = (kind)->shards; (shard) < (kind)->shards + (kind)->row.shards;      \
 		     (shard)++)
 
-/* With the lock. */
+/* The caller holds store->lock. */
 struct hwts_shard *hwts_shard(hwt_store *store, int32_t shard, struct hwts_kind **kind);
 bool hwts_holds(hwt_store *store, int32_t shard, int64_t epoch);      /* under this epoch */
-bool hwts_keeps(hwt_store *store, int32_t shard);                     /* holds it, and is not about to give it */
+bool hwts_keeps(hwt_store *store, int32_t shard);                     /* held, and not being given */
 void hwts_active(hwt_store *store, struct hwts_shard *shard);         /* one begun row more */
-void hwts_inactive(hwt_store *store, struct hwts_shard *shard);       /* one less */
+void hwts_inactive(hwt_store *store, struct hwts_shard *shard);       /* one begun row less */
 void hwts_read_again(hwt_store *store, struct hwts_shard *shard);     /* from the beginning */
-void hwts_hold(hwt_store *store, const struct hwts_shard_row *taken); /* it is read from the beginning */
+void hwts_hold(hwt_store *store, const struct hwts_shard_row *taken); /* and reads it from the beginning */
 void hwts_lose(hwt_store *store, struct hwts_shard *shard);
-void hwts_stall(hwt_store *store, struct hwts_kind *kind); /* or not: rules of what it holds are unread */
-void hwts_shards_give(hwt_store *store);                   /* all that are held are giving */
-void hwts_shards_reset(hwt_store *store);                  /* none was ever held */
-/* What is due and cannot be known yet: each shard that has not been read up to now is one. */
+/* Sets kind->turns.stalled: some held shard has rules that are unread. */
+void hwts_stall(hwt_store *store, struct hwts_kind *kind);
+void hwts_shards_give(hwt_store *store);  /* marks all held shards as giving */
+void hwts_shards_reset(hwt_store *store); /* as if no shard was ever held */
+/* Counts each shard that has not been read up to now as one row: due rows in it are not known yet. */
 void hwts_shards_waits(const hwt_store *store, const struct hwts_kind *kind, struct hwts_waits *waits);
 unsigned hwts_shards_active(const hwt_store *store);
 unsigned hwts_shards_held(const hwt_store *store);

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/*
- * What all parts of a store use: warnings, the check of a store, its phase, back-off; its lock and its threads.
- */
+/* What all rooms above use: warnings, the check of a store, its phase, back-off, the lock and the threads. */
 #include "store/store.h"
 
 #include <stdio.h>
@@ -21,8 +19,8 @@ void hwts_warn(hwt_store *store, const char *format, ...)
 }
 
 /*
- * A child that was forked has neither the threads nor SQLite's locks, and shares the connections to a server with its
- * parent: whatever it did would spoil them.
+ * A forked child has neither the threads nor SQLite's locks, and shares the connections to a server with its parent:
+ * any use would spoil them.
  */
 int hwts_check_store(const hwt_store *store)
 {

@@ -8,43 +8,43 @@
  *        ^ control: lease, shards, clock
  *
  *   The window has an entry for each row that this process may have to begin soon, or has begun.  The row says the
- *   truth: an entry that is wrong costs one begin in vain.
+ *   truth: a wrong entry costs one begin in vain.  window.h has all states and events of an entry.
  *
  *     entry:  ARMED -timer-> DUE -beginner-> BEGUN -end committed-> gone
  *                ^            |                 |
- *                +- not yet --+                 +- filed again, or news meanwhile -> ARMED
+ *                +- not due --+                 +- filed again, or news came meanwhile -> ARMED
  *
- *   The timer's argument is the entry.  The timer's task looks whether the entry still has its handle, so it may race
- *   an erase; the memory of an entry stays one until the timer is gone.
+ *   The argument of a timer task is the entry.  The task may race with an erase, so it checks that the entry still has
+ *   the task's handle.  The memory stays an entry while the timer lives.
  *
  * Threads
  *
  *   control   renews the lease, balances shards, hears news, reconnects
  *   reader    looks ahead, after each renewal and when news ask for it
  *   timer     libhwt's worker: moves entries from ARMED to DUE
- *   beginner  begins what is DUE, by batches: while one is under way the next gathers
- *   tasks     run what has been begun
- *   ender     commits ends, by batches, until the database has them
+ *   beginner  begins rows whose entries are DUE, in batches: while a batch is under way the next one gathers
+ *   tasks     run rows that are begun
+ *   ender     commits ends, in batches, and repeats them until the database has them
  *   callers   put, cancel, ...: each on a connection of conns.c
  *
- *   One lock guards everything below "lock".  Nobody holds it during an exchange with the database or a task.
+ *   store->lock guards all parts below it.  No thread holds it during an exchange with the database or a task.
  *
  * Invariants
  *
  *   I1  an id has at most one entry, so this process begins a row at most once at a time
  *   I2  shard.active = rows of the shard that were begun here and whose end is not committed; a shard with active > 0
  *       is not given away, unless this process is unable to commit the ends, and nothing else is left there
- *   I3  nothing is begun or started unless CLOCK_BOOTTIME < trusted_ns = (time before the last renewal was sent) +
+ *   I3  no row is begun or started unless CLOCK_BOOTTIME < trusted_ns = (time before the last renewal was sent) +
  *       5/6 of the lease
- *   I4  a row of a held shard that is due before the shard's mark has an entry, or has been told of, or is found by the
- *       next look-ahead.  What comes while the reader looks, and within the reach of that look, gets an entry though
- *       it may be beyond the mark: the look may have read too early, and its mark passes the row
+ *   I4  a row of a held shard that is due before the shard's mark has an entry, or its news is on the way, or the next
+ *       look finds it.  A row that is put while the reader looks, within the reach of that look, gets an entry even
+ *       beyond the mark: the look may have read that place already, and its mark will pass the row
  *
  * The net
  *
- *   No promise rests on a single wake-up.  Each renewal wakes every thread that has work, and the look after it also
- *   reads what has been due for more than a third of the lease: a row that is not on its way is put on its way.  So a
- *   lost notification, wake-up or tick of the timer costs two thirds of a lease, and not the timeout.
+ *   No promise rests on a single wake-up.  Each renewal wakes every thread that has work.  The look after it also reads
+ *   rows that have been due for more than a third of the lease, and makes an entry for each row without one.  So a lost
+ *   notification, wake-up or tick of the timer costs two thirds of a lease, and not the timeout.
  */
 #ifndef HWTS_STORE_H
 #define HWTS_STORE_H
@@ -55,20 +55,23 @@
 #include <sys/types.h>
 
 struct hwt_store {
-	/* Fixed since it was opened: any file reads them. */
+	/* Constant after open: any file reads them. */
 	struct hwts_db *db;
 	const struct hwts_engine *engine;
 	char *url;
 	hwt_store_config config;
-	pid_t pid; /* that has opened it */
+	pid_t pid; /* the process that opened the store */
 
-	/* Parts.  Each is touched by the file of its name, or by those that the comment names; test/layers.sh looks. */
+	/*
+	 * Parts.  Each is used by the file of its name alone, or by the files named in its comment; test/layers.sh
+	 * checks that.
+	 */
 	struct hwts_life *life;  /* store.c, start.c, register.c */
 	struct hwts_kind *kinds; /* kind.c */
 	struct hwts_conns *conns;
 	struct hwts_numbers *numbers;
-	struct hwts_commit *puts;      /* put.c */
-	struct hwts_commit *cancels;   /* change.c */
+	struct hwts_commit *puts;     /* put.c */
+	struct hwts_commit *cancels;  /* change.c */
 	pthread_mutex_t lock;         /* store.c */
 	pthread_cond_t stirred;       /* store.c */
 	struct hwts_threads *threads; /* store.c */
@@ -87,54 +90,54 @@ struct hwt_store {
 };
 
 void hwts_warn(hwt_store *store, const char *format, ...) __attribute__((format(printf, 2, 3)));
-int hwts_check_store(const hwt_store *store); /* EINVAL: NULL, or in a child that was forked */
+int hwts_check_store(const hwt_store *store); /* EINVAL: NULL, or in a forked child */
 int64_t hwts_backoff_ns(unsigned failures);
 
 enum hwts_phase { HWTS_STOPPED, HWTS_STARTED, HWTS_STOPPING };
 
 struct hwts_life {
-	pthread_mutex_t lock; /* start, stop, register: one at a time */
+	pthread_mutex_t lock; /* start, stop and register hold it: one of them at a time */
 	enum hwts_phase phase;
-	pthread_t stopper; /* of a stop that need not come to its end, hwt_store_stop_within; with this lock */
+	pthread_t stopper; /* of hwt_store_stop_within: the thread that stops the store; guarded by this lock */
 	bool has_stopper, stopper_done;
 };
 
-enum hwts_phase hwts_phase(const hwt_store *store); /* with the store's lock */
+enum hwts_phase hwts_phase(const hwt_store *store); /* caller holds store->lock */
 
 /*
  * The lock and the threads
  */
 
-/* Of each role of a connection: one thread but for tasks. */
+/* The threads of a role: one thread, or several for tasks. */
 struct hwts_threads {
 	pthread_t *ids;
 	unsigned count;
 	pthread_cond_t work;
 	bool halt;
-	struct hwts_conn *conn; /* each task has its own */
+	struct hwts_conn *conn; /* a task thread has its own */
 };
 
 void hwts_threads_init(hwt_store *store);
 void hwts_threads_destroy(hwt_store *store);
 int hwts_threads_start(hwt_store *store, enum hwts_role role, void *(*run)(void *), unsigned n);
-void hwts_threads_join(hwt_store *store, enum hwts_role role); /* those that were started */
+void hwts_threads_join(hwt_store *store, enum hwts_role role); /* joins the threads that were started */
 struct hwts_conn **hwts_conn_of(hwt_store *store, enum hwts_role role);
 
 void hwts_lock(hwt_store *store);
 void hwts_unlock(hwt_store *store);
 
-/* With the lock. */
-void hwts_wake(hwt_store *store, enum hwts_role role); /* one thread that waits for work */
+/* The caller holds store->lock. */
+void hwts_wake(hwt_store *store, enum hwts_role role); /* one thread of this role */
 void hwts_wake_all(hwt_store *store, enum hwts_role role);
 void hwts_wait(hwt_store *store, enum hwts_role role);
 void hwts_wait_for(hwt_store *store, enum hwts_role role, int64_t ns);
 void hwts_halt(hwt_store *store, enum hwts_role role);
 bool hwts_halts(const hwt_store *store, enum hwts_role role);
-void hwts_rest(hwt_store *store, unsigned *failures); /* after one more failure, unless it is stirred */
-void hwts_stir(hwt_store *store);                     /* those that rest, and those that wait for a stop */
+void hwts_rest(hwt_store *store, unsigned *failures); /* backs off after one more failure; hwts_stir ends the wait */
+void hwts_stir(hwt_store *store); /* wakes threads that back off, and threads that wait for a stop or for an end */
 void hwts_wait_stirred(hwt_store *store, int64_t ns);
 
-/* What they run; in the files of these names, and in ahead.c. */
+/* What the threads run; in the files of these names, hwts_reader in ahead.c, hwts_task in workers.c. */
 void *hwts_beginner(void *store);
 void *hwts_control(void *store);
 void *hwts_ender(void *store);

@@ -1,12 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/*
- * Which timeouts a call is about: one, by its id or by its key, or many, of a group or of a kind.
- */
+/* Which timeouts a call is about: a single one, by its id or key, or many, of a group or a kind. */
 #include "store/kind.h"
 #include "store/conns.h"
 #include "store/which.h"
 
-#define LOOKS 10 /* for a key whose timeout changes while it is looked for */
+#define LOOKS 10 /* tries for a key whose timeout changes meanwhile */
 
 static int check_many(const hwt_store_which *which, unsigned may)
 {
@@ -23,7 +21,7 @@ static int check_many(const hwt_store_which *which, unsigned may)
 	return 0;
 }
 
-/* The place after which a list begins. */
+/* The place behind which a list begins. */
 static int check_after(const hwt_store_which *which, unsigned may, struct hwts_place *after)
 {
 	*after = (struct hwts_place){ INT64_MIN, 0 };
@@ -89,7 +87,10 @@ int hwts_about_of(const hwt_store_which *given, unsigned may, struct hwts_about 
 	return 0;
 }
 
-/* By its key: it may end, and another one may be put with that key, in between. */
+/*
+ * A timeout that is found by its key may end, and another be put with the key, before the act: so ENOENT is tried
+ * again.
+ */
 int hwts_about_do_on(struct hwts_conn *conn, struct hwts_about *about, hwts_do_it *act, void *ctx)
 {
 	int rc = ENOENT;
@@ -108,7 +109,7 @@ int hwts_about_do_on(struct hwts_conn *conn, struct hwts_about *about, hwts_do_i
 int hwts_about_do(hwt_store *store, struct hwts_about *about, hwts_do_it *act, void *ctx)
 {
 	struct hwts_conn *conn;
-	int rc = about->by_key ? hwts_kind_of(store, about->kind, NULL, &about->row) : 0; /* ENOENT: it is not made */
+	int rc = about->by_key ? hwts_kind_of(store, about->kind, NULL, &about->row) : 0; /* ENOENT: no such kind */
 
 	if (rc == 0)
 		rc = hwts_conns_get(store, &conn);
