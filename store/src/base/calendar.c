@@ -2,14 +2,14 @@
 /*
  * The next time of a cron line in a zone.
  *
- * A zone is a row of stretches with one offset each.  Where the next one begins, the clock on the wall is set: forward,
- * and there is a gap, or back, and some of its times come twice.  What follows walks over the stretches, and asks the
- * line for minutes between two times on the wall.
+ * A zone is a sequence of stretches, each with one offset.  Where a stretch begins, the wall clock is set forward (a
+ * gap: some of its times never come) or back (some come twice).  The code walks over the stretches, and asks the line
+ * for minutes between two times of the wall clock.
  *
- *   A wild line follows elapsed time: each stretch is asked for all that its clock shows.
- *   Any other line names times on the wall, and each of them comes once.  `shown` is the latest time that the wall has
- *   shown so far.  A stretch that begins later than that leaves a gap, and what the line names in it is due when the
- *   stretch begins; from a stretch that begins earlier only what comes after shown counts.
+ *   A wild line follows elapsed time: in each stretch, all minutes that the line names count.
+ *   Any other line names times of the wall clock, and each of them counts once.  `shown` is the latest time that the
+ *   wall clock has shown so far.  If a stretch begins later than shown, there is a gap, and a time in the gap is due
+ *   when the stretch begins.  If it begins earlier, only times after shown count.
  *
  * The walk of such a line begins three days early, so that shown is right: no clock has ever been set by more than 26
  * hours.
@@ -17,18 +17,18 @@
 #include "base/calendar.h"
 
 #define DAY_S INT64_C(86400)
-#define YEARS_S (3653 * DAY_S) /* ten */
+#define YEARS_S (3653 * DAY_S) /* ten years */
 
 struct walk {
 	const struct hwts_cron *cron;
 	const struct hwts_zone *zone;
 	int64_t after_s, end_s;
-	int64_t from_s; /* of the stretch, or where the walk begins within it */
+	int64_t from_s; /* begin of the stretch, or of the walk within it */
 	int64_t until_s, offset_s;
-	int64_t shown_s; /* on the wall */
+	int64_t shown_s; /* a time of the wall clock */
 };
 
-/* In this stretch; HWTS_NEVER: nothing. */
+/* Returns the next time in this stretch.  HWTS_NEVER: none. */
 static int64_t find_here(const struct walk *walk)
 {
 	int64_t begins_s = walk->from_s + walk->offset_s, found_s;
@@ -48,7 +48,7 @@ static void enter(struct walk *walk)
 	hwts_zone_at(walk->zone, walk->from_s, walk->end_s, &walk->offset_s, &walk->until_s);
 }
 
-/* The next one, and the walk goes on behind it. */
+/* Finds the next time, and moves the walk behind it. */
 static int find(struct walk *walk, int64_t *due_s)
 {
 	walk->end_s = HWTS_MIN(walk->after_s + YEARS_S, HWTS_LATEST_US / HWTS_S_US);
@@ -64,7 +64,7 @@ static int find(struct walk *walk, int64_t *due_s)
 	return 0;
 }
 
-/* Until it is closed other threads wait that want a zone. */
+/* Other threads that want a zone wait until the walk is closed. */
 static int open_walk(struct walk *walk, struct hwts_cron *cron, const char *schedule, const char *zone,
 		     int64_t after_us)
 {
@@ -86,8 +86,8 @@ static int open_walk(struct walk *walk, struct hwts_cron *cron, const char *sche
 }
 
 /*
- * Counts what is left of a day that has passed and in which no clock is set: a line names up to 1440 times a day.  The
- * beginning of a stretch may stand for a time that a gap hides, of an earlier day: the line need not name this one.
+ * Counts the rest of a day that has passed and in which no clock is set: a line names up to 1440 times a day.  The
+ * begin of a stretch may stand for a time in a gap of the day before; then the line need not name this day.
  */
 static void pass_day(struct walk *walk, int64_t now_us, struct hwts_grid *grid)
 {

@@ -30,14 +30,14 @@ struct hwts_call hwts_enter(void)
 int hwts_leave(struct hwts_call call, int rc)
 {
 	if (rc == 0)
-		failure[0] = '\0'; /* of something that was tried again */
+		failure[0] = '\0'; /* a text of an attempt that was repeated */
 	errno = call.before;
 	return rc;
 }
 
 int hwts_fail(int rc, const char *format, ...)
 {
-	char text[sizeof(failure)]; /* the arguments may be the text of before */
+	char text[sizeof(failure)]; /* the arguments may include the old text */
 	va_list args;
 
 	va_start(args, format);
@@ -137,7 +137,7 @@ bool hwts_grow(void *array, size_t *room, size_t count, size_t item)
 
 	if (count <= *room)
 		return true;
-	memcpy(&grown, array, sizeof(grown)); /* a pointer of whatever type */
+	memcpy(&grown, array, sizeof(grown)); /* a pointer of any type */
 	grown = refused() ? NULL : realloc(grown, wanted * item);
 	if (!grown) {
 		(void)hwts_fail(ENOMEM, "no memory for %zu bytes", wanted * item);
@@ -220,7 +220,10 @@ void hwts_cond_init(pthread_cond_t *cond)
 	pthread_condattr_destroy(&attr);
 }
 
-/* Not those that an instruction of a task raises: blocked, they would kill the process without asking its handler. */
+/*
+ * Signals that an instruction of a task raises stay unblocked: if blocked, they would kill the process without calling
+ * its handler.
+ */
 int hwts_thread(pthread_t *thread, void *(*run)(void *), void *arg)
 {
 	static const int raised[] = { SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGSYS, SIGPROF };
@@ -263,7 +266,7 @@ uint32_t hwts_bucket(const char *name, size_t len)
 uint64_t hwts_random(void)
 {
 	static _Thread_local uint64_t state;
-	static _Thread_local pid_t of; /* a forked child goes its own way */
+	static _Thread_local pid_t of; /* a forked child gets a sequence of its own */
 
 	if (state == 0 || of != getpid()) {
 		FILE *file = fopen("/dev/urandom", "rbe");
@@ -282,7 +285,7 @@ uint64_t hwts_random(void)
  * Text
  */
 
-/* The length of the character at text, 0 if it is none. */
+/* Returns the length of the character at text; 0: not UTF-8. */
 static size_t character(const unsigned char *text, size_t len)
 {
 	size_t more = text[0] < 0x80 ? 0 : (text[0] & 0xe0) == 0xc0 ? 1 : (text[0] & 0xf0) == 0xe0 ? 2 : 3;
@@ -296,7 +299,7 @@ static size_t character(const unsigned char *text, size_t len)
 			return 0;
 	if ((text[0] == 0xe0 && text[1] < 0xa0) || (text[0] == 0xed && text[1] >= 0xa0) ||
 	    (text[0] == 0xf0 && text[1] < 0x90) || (text[0] == 0xf4 && text[1] >= 0x90))
-		return 0; /* too long a form, a surrogate, beyond Unicode */
+		return 0; /* overlong, a surrogate, or beyond Unicode */
 	return more + 1;
 }
 
@@ -342,7 +345,7 @@ bool hwts_to_ascii(char *text)
 
 	for (const unsigned char *from = (const unsigned char *)text; *from; from++) {
 		any |= *from >= 0x80;
-		if ((*from & 0xc0) != 0x80) /* not in the middle of a character */
+		if ((*from & 0xc0) != 0x80) /* not a continuation byte */
 			*to++ = (char)(*from < 0x80 ? *from : '?');
 	}
 	*to = '\0';

@@ -48,17 +48,15 @@
 
 #define HWTS_LONGEST_PERIOD_US (HWTS_S_US * 86400 * 365 * 100)
 
-/* Of a row that somebody has edited: within the range in which it is put. */
+/* The value in its range, 0 to most: somebody may have edited the row. */
 static inline int64_t hwts_within(int64_t value, int64_t most)
 {
 	return HWTS_MAX(HWTS_MIN(value, most), 0);
 }
 
-/*
- * A public call: it clears the thread's text, and leaves errno alone.
- */
+/* A public call: hwts_enter clears the thread's text, hwts_leave restores errno. */
 struct hwts_call {
-	int before; /* errno */
+	int before; /* errno before the call */
 };
 
 struct hwts_call hwts_enter(void);
@@ -66,13 +64,14 @@ int hwts_leave(struct hwts_call call, int rc);
 
 /* Sets the thread's text and returns rc. */
 __attribute__((format(printf, 2, 3))) int hwts_fail(int rc, const char *format, ...);
-int hwts_fail_errno(int rc, const char *doing); /* with what errno value rc means */
+int hwts_fail_errno(int rc, const char *doing); /* the text is what errno value rc means */
 const char *hwts_fail_text(void);
-const char *hwts_error_text(int rc, char *text, size_t size); /* what errno value rc means; text */
+const char *hwts_error_text(int rc, char *text, size_t size); /* what errno value rc means; returns text */
 
 /*
- * Reads a structure of the caller's, which begins with its size, into *is.  What an older one ends before is 0; the
- * oldest has least bytes: EINVAL.  ENOTSUP: what this version does not know of a newer one is not 0.
+ * Reads a structure that the caller passes, and that begins with its size, into *is.  Fields beyond the end of an older
+ * structure are 0.  EINVAL: it is shorter than the oldest, which has `least` bytes.  ENOTSUP: a field of a newer
+ * structure, which this version does not know, is not 0.
  */
 int hwts_given(const char *name, const void *given, size_t least, void *is, size_t known);
 
@@ -80,40 +79,43 @@ int hwts_given(const char *name, const void *given, size_t least, void *is, size
  * Memory
  */
 
-void *hwts_alloc(size_t size); /* zeroed; NULL and the thread's text: no memory */
+void *hwts_alloc(size_t size); /* zeroed; without memory NULL, and the thread's text is set */
 char *hwts_copy(const char *text);
-/* Room for count items in the array to which *array points; false: no memory. */
+/* Makes room for count items in the array to which *array points.  False: no memory. */
 bool hwts_grow(void *array, size_t *room, size_t count, size_t item);
 
 /*
- * Clocks.  Each is read through these functions, so that a test can put it wrong.
+ * Clocks.  Every clock is read through these functions, so that a test can set it.
  */
 
 int64_t hwts_boot_ns(void); /* CLOCK_BOOTTIME: goes on while the machine sleeps, so leases are measured on it */
-bool hwts_boot_id(char *id, size_t size); /* of this boot; false: /proc cannot be seen */
+bool hwts_boot_id(char *id, size_t size); /* of this boot; false: /proc cannot be read */
 int64_t hwts_wall_us(void);               /* microseconds since 1970: the clock of a SQLite database */
 void hwts_sleep_ns(int64_t ns);
-void hwts_cond_init(pthread_cond_t *cond); /* its timed waits are on CLOCK_MONOTONIC */
+void hwts_cond_init(pthread_cond_t *cond); /* timed waits of this condition are on CLOCK_MONOTONIC */
 
-/* As pthread_create.  Signals sent to the process are for the program's own threads: this one blocks them. */
+/*
+ * As pthread_create.  The thread blocks signals that are sent to the process: they are for the program's own threads.
+ */
 int hwts_thread(pthread_t *thread, void *(*run)(void *), void *arg);
 void hwts_wait_ns(pthread_cond_t *cond, pthread_mutex_t *lock, int64_t ns);
 
-/* A duration in microseconds that is not shorter. */
+/* Rounds a duration up to microseconds. */
 static inline int64_t hwts_up_to_us(int64_t ns)
 {
 	return ns / 1000 + (ns % 1000 > 0);
 }
 
-uint64_t hwts_random(void); /* for names, jitter, where to begin: not for secrets */
+uint64_t hwts_random(void); /* for names, jitter and starting places; not for secrets */
 uint64_t hwts_mix(uint64_t value);
 uint32_t hwts_hash(const char *bytes, size_t len);  /* FNV-1a */
-uint32_t hwts_bucket(const char *name, size_t len); /* of a group, or of a key without one */
+uint32_t hwts_bucket(const char *name, size_t len); /* the bucket of a group, or of a key without a group */
 
-/* Copies text into a field, cut at a whole character of UTF-8, always with a final 0. */
+/* Copies text into a field, cut at a whole character of UTF-8, with a final 0. */
 void hwts_cut(char *field, size_t size, const char *text, size_t len);
-#define HWTS_DIGITS 20                           /* of a number, with its sign */
-char *hwts_put_digits(char *to, int64_t number); /* returns the end; with snprintf a life takes an eighth longer */
+#define HWTS_DIGITS 20 /* of the longest number, with its sign */
+/* Returns the end; with snprintf a timeout's life takes an eighth longer. */
+char *hwts_put_digits(char *to, int64_t number);
 
 /* Integers in network order. */
 static inline void hwts_put_bytes(char *to, uint64_t value, unsigned len)
@@ -133,23 +135,23 @@ static inline uint64_t hwts_get_bytes(const void *from, unsigned len)
 }
 
 bool hwts_is_utf8(const char *text, size_t len);
-bool hwts_to_ascii(char *text); /* replaces every other character by "?"; false: there was none */
+bool hwts_to_ascii(char *text); /* replaces characters other than ASCII by "?"; false: there were none */
 
 #ifdef HWT_TEST
 #include <stdatomic.h>
 extern _Atomic int64_t hwts_test_wall_us;                /* added to the wall clock */
 extern _Atomic int64_t hwts_test_boot_ns;                /* added to CLOCK_BOOTTIME */
-extern _Atomic bool hwts_test_deaf;                      /* news is lost */
-extern _Atomic bool hwts_test_hides_proc;                /* /proc cannot be seen */
+extern _Atomic bool hwts_test_deaf;                      /* news is lost on the way */
+extern _Atomic bool hwts_test_hides_proc;                /* /proc cannot be read */
 extern _Atomic int64_t hwts_test_look_took;              /* added to how long a look took, in ns */
-extern _Atomic bool hwts_test_loses_wakes;               /* no thread of a store is woken but by a renewal */
-extern _Atomic bool hwts_test_loses_rows;                /* what comes into the window is lost on the way */
-extern _Atomic bool hwts_test_keeps_begun;               /* nothing that was begun waits for too long */
-extern _Atomic bool hwts_test_loses_timers;              /* the timer in front fires and nothing happens */
+extern _Atomic bool hwts_test_loses_wakes;               /* no thread of a store is woken except by a renewal */
+extern _Atomic bool hwts_test_loses_rows;                /* rows that should enter the window are lost on the way */
+extern _Atomic bool hwts_test_keeps_begun;               /* begun rows are never given back as stale */
+extern _Atomic bool hwts_test_loses_timers;              /* a timer of the window fires, and nothing happens */
 extern _Atomic unsigned hwts_test_window;                /* not 0: the most entries of a kind */
-extern _Atomic unsigned hwts_test_rescued;               /* rows that only the safety net has found */
+extern _Atomic unsigned hwts_test_rescued;               /* rows that were found by the safety net alone */
 extern _Atomic(void (*)(const char *)) hwts_test_at;     /* called at each HWTS_POINT */
-extern _Atomic(const char *) hwts_test_error_text;       /* what each errno value means, in some language */
+extern _Atomic(const char *) hwts_test_error_text;       /* the text of each errno value, in another language */
 extern _Atomic(bool (*)(void)) hwts_test_refuses_memory; /* asked before each allocation */
 #define HWTS_POINT(name)                                                                                               \
 	do {                                                                                                           \
@@ -158,7 +160,7 @@ extern _Atomic(bool (*)(void)) hwts_test_refuses_memory; /* asked before each al
 			at_(name);                                                                                     \
 	} while (0)
 #define HWTS_TEST(flag) atomic_load_explicit(&hwts_test_##flag, memory_order_acquire) /* a test's */
-/* Relaxed: it only counts. */
+/* Relaxed: a counter. */
 #define HWTS_COUNT_RESCUE() atomic_fetch_add_explicit(&hwts_test_rescued, 1, memory_order_relaxed)
 #else
 #define HWTS_POINT(name) ((void)0)

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Lines of a crontab: what they say, and which minutes of a calendar without zones they name.  calendar.c makes moments
- * of these.
+ * Lines of a crontab: parsing them, and finding the minutes that they name in a calendar without zones.  calendar.c
+ * turns these minutes into moments.
  *
- * A field is a set of bits, so that it does not matter how it was written.  What does matter is kept beside them:
- * whether a day field begins with "*", for then both must hold instead of either, and whether minute or hour do, for
- * such a line follows elapsed time.  That is what cron(8) of Debian keeps, too.
+ * A field is a set of bits, so the way it was written does not matter, except for "*", which is kept beside the sets:
+ * if a day field begins with "*", both day fields must match, otherwise either; if the minute or the hour does, the
+ * line follows elapsed time.  Debian's cron(8) does the same.
  *
- * A line is refused when two implementations read it differently (5/15, L, ?, 5-1): it would run at other times than
- * its author has seen elsewhere.
+ * A line that two implementations read differently (5/15, L, ?, 5-1) is refused: it would run at other times than its
+ * author has seen elsewhere.
  */
 #include "base/calendar.h"
 
@@ -18,7 +18,7 @@
 #define MINUTES_A_DAY 1440
 
 struct field {
-	const char *name, *names; /* of three letters each, from least on */
+	const char *name, *names; /* names: three letters for each value, from least on */
 	unsigned least, most;
 };
 
@@ -50,7 +50,7 @@ static int wrong(const struct field *field, const char *why)
 
 struct value {
 	unsigned number;
-	bool is_sunday; /* by name: 0 where a range begins, 7 where it ends */
+	bool is_sunday; /* given by name: 0 as the first day of a range, 7 as the last */
 };
 
 static int read_number(const struct field *field, const char **at, unsigned *number)
@@ -105,7 +105,7 @@ static int read_value(const struct field *field, const char **at, struct value *
 	return rc;
 }
 
-/* What comes before a step: one value, a range or all. */
+/* Reads the part before a step: one value, a range or "*". */
 static int read_range(const struct field *field, const char **at, struct value *first, struct value *last, bool *many)
 {
 	int rc;
@@ -130,12 +130,12 @@ static int read_range(const struct field *field, const char **at, struct value *
 		return rc;
 	if (last->is_sunday)
 		last->number = 7;
-	if (first->is_sunday && last->is_sunday) /* the one day */
+	if (first->is_sunday && last->is_sunday) /* sun-sun is one day */
 		first->number = 7;
 	return last->number < first->number ? wrong(field, "the range is reversed") : 0;
 }
 
-/* One of a list. */
+/* Reads one element of a list. */
 static int read_element(const struct field *field, const char **at, uint64_t *set)
 {
 	struct value first = { 0 }, last = { 0 };
@@ -231,11 +231,11 @@ int hwts_cron_parse(struct hwts_cron *cron, const char *line)
 }
 
 /*
- * Days.  A year begins in March here, so that the day that comes and goes is its last.
+ * Days.  A year begins in March here, so that the leap day is its last.
  */
 
 struct date {
-	unsigned month, day, days; /* 1.., 1.., of this month */
+	unsigned month, day, days; /* month and day from 1 on; days: of this month */
 };
 
 static int64_t floor_of(int64_t a, int64_t b)
@@ -246,15 +246,18 @@ static int64_t floor_of(int64_t a, int64_t b)
 static struct date date_of(int64_t day)
 {
 	static const unsigned begins[] = { 0, 31, 61, 92, 122, 153, 184, 214, 245, 275, 306, 337, 366 };
-	int64_t since = day + 719468; /* the first of March of the year 0 */
+	int64_t since = day + 719468; /* days since the first of March of the year 0 */
 	int64_t cycle = floor_of(since, 146097);
 	unsigned rest = (unsigned)(since - cycle * 146097), year, month = 0;
 	bool leap;
 
-	/* The last day of a leap year is one more than its four, its hundred or its four hundred years make. */
+	/*
+	 * A leap day ends its four years, and every four hundred years; it would count as the first day of the next
+	 * year.
+	 */
 	year = (rest - rest / 1460 + rest / 36524 - rest / 146096) / 365;
 	rest -= 365 * year + year / 4 - year / 100;
-	year++; /* February is in the next one */
+	year++; /* February belongs to the next calendar year */
 	leap = year % 4 == 0 && (year % 100 != 0 || year % 400 == 0);
 	while (rest >= begins[month + 1])
 		month++;
@@ -264,13 +267,13 @@ static struct date date_of(int64_t day)
 
 static bool names_day(const struct hwts_cron *cron, int64_t day, const struct date *date)
 {
-	unsigned weekday = (unsigned)(day + 4 - 7 * floor_of(day + 4, 7)); /* the first of 1970 was a Thursday */
+	unsigned weekday = (unsigned)(day + 4 - 7 * floor_of(day + 4, 7)); /* 1 January 1970 was a Thursday */
 	bool by_day = cron->days >> date->day & 1, by_weekday = cron->weekdays >> weekday & 1;
 
 	return cron->any_day || cron->any_weekday ? by_day && by_weekday : by_day || by_weekday;
 }
 
-/* The first minute of a day, from this one on; MINUTES_A_DAY: none. */
+/* Returns the first minute of a day from `from` on.  MINUTES_A_DAY: none. */
 static int64_t minute_of(const struct hwts_cron *cron, int64_t from)
 {
 	unsigned minute = (unsigned)(from % 60);

@@ -4,22 +4,22 @@
  *
  * Structure
  *
- *   A block of 32-bit times (version 1), then with a later version another one of 64-bit times and a footer.  A block
- *   is a head with six counts, times, the type that begins at each, and the types with their offsets; the rest is names
- *   and flags.  The footer is a rule for all later times, as POSIX has it in TZ, in hours west of Greenwich:
+ *   A block of 32-bit times (version 1).  Later versions add a block of 64-bit times and a footer.  A block is a head
+ *   with six counts, the times, the type that begins at each time, and the types with their offsets; then names and
+ *   flags.  The footer is a rule for all later times in the form of TZ in POSIX, in hours west of Greenwich:
  *   IST-1GMT0,M10.5.0,M3.5.0/1.
  *
  * Trap
  *
- *   The bytes may be anybody's.  The counts of a head are held against the length before what follows is used, and
- *   no offset is larger than calendar.c takes for granted.
+ *   The bytes may come from anybody.  Counts are compared with the length before they are used, and no offset may
+ *   exceed the limit that calendar.c relies on.
  */
 #include "base/tzif.h"
 
 #include <ctype.h>
 
 #define HEAD 44
-#define OFFSET_MOST INT64_C(93600) /* 26 hours, more than any clock has ever been set by */
+#define OFFSET_MOST INT64_C(93600) /* 26 hours: no clock has ever been set by more */
 #define DAY_S INT64_C(86400)
 
 static int damaged(const char *what)
@@ -40,7 +40,7 @@ static uint64_t big_endian(const unsigned char *at, size_t bytes)
  * The footer
  */
 
-/* Past a name, such as IST or <+0330>; NULL: it is none. */
+/* Returns the place behind a name such as IST or <+0330>.  NULL: not a name. */
 static const char *after_name(const char *at)
 {
 	const char *from = at;
@@ -65,7 +65,7 @@ static const char *read_number(const char *at, int64_t least, int64_t most, int6
 	return *value >= least && *value <= most ? at : NULL;
 }
 
-/* [+-]h[:mm[:ss]] */
+/* Reads [+-]h[:mm[:ss]]. */
 static const char *read_time(const char *at, int64_t hours_most, int64_t *s)
 {
 	int64_t sign = *at == '-' ? -1 : 1, part;
@@ -80,7 +80,7 @@ static const char *read_time(const char *at, int64_t hours_most, int64_t *s)
 	return at;
 }
 
-/* ,J60 or ,59 or ,M3.5.0, with /2:00 behind it. */
+/* Reads ,J60 or ,59 or ,M3.5.0, and /2:00 behind it. */
 static const char *read_change(const char *at, struct hwts_tz_change *change)
 {
 	int64_t *const parts[] = { &change->month, &change->week, &change->weekday };
@@ -127,7 +127,7 @@ static bool is_leap(int64_t year)
 	return year % 4 == 0 && (year % 100 != 0 || year % 400 == 0);
 }
 
-/* Days from 1970 to the first of January. */
+/* Days from 1970 to 1 January of the year. */
 static int64_t year_begins(int64_t year)
 {
 	int64_t before = year - 1;
@@ -145,13 +145,13 @@ static int64_t day_of(const struct hwts_tz_change *change, int64_t year)
 	next = first + begins[month] + (month > 1 ? leap : 0);
 	first += begins[month - 1] + (month > 2 ? leap : 0);
 	day = first + (change->weekday - (first + 4) % 7 + 7) % 7 +
-	      7 * (change->week - 1); /* 1970 began on a Thursday */
+	      7 * (change->week - 1); /* 1 January 1970 was a Thursday */
 	return day < next ? day : day - 7;
 }
 
 /*
- * By the rule.  A change may lie up to seven days outside of its year.  Of two at one time the one of the later year
- * counts, so summer time may last for ever: it comes later here.
+ * Applies the rule.  A change may lie up to seven days outside of its year.  If the changes of two years fall on one
+ * time, the later year's counts: so a rule can say that summer time never ends.
  */
 static void by_rule(const struct hwts_tz *tz, int64_t at_s, int64_t *offset_s, int64_t *until_s)
 {
@@ -185,8 +185,8 @@ static void by_rule(const struct hwts_tz *tz, int64_t at_s, int64_t *offset_s, i
  */
 
 struct block {
-	size_t times, types, leaps, names, standards, universals; /* how many */
-	size_t bytes;                                             /* of all, without the head */
+	size_t times, types, leaps, names, standards, universals; /* the counts of the head */
+	size_t bytes;                                             /* length of the block without the head */
 };
 
 static bool read_head(const unsigned char *at, size_t len, size_t wide, struct block *block)
@@ -251,7 +251,7 @@ int hwts_tz_read(struct hwts_tz *tz, const unsigned char *data, size_t len)
 
 	*tz = (struct hwts_tz){ .wide = 4 };
 	if (len == 0 || data[0] == '\0')
-		return damaged("it is empty"); /* as a power failure leaves it */
+		return damaged("it is empty"); /* as after a power failure */
 	if (len < 4 || memcmp(data, "TZif", 4) != 0)
 		return hwts_fail(EINVAL, "the zone's file is none of the tz database");
 	if (!read_head(at, len, tz->wide, &block))
@@ -284,7 +284,8 @@ int64_t hwts_tz_time(const struct hwts_tz *tz, size_t i)
 
 void hwts_tz_at(const struct hwts_tz *tz, int64_t at_s, int64_t *offset_s, int64_t *until_s)
 {
-	size_t low = 0, high = tz->time_count; /* at least low, at most high times are <= at_s */
+	/* Low: these times are <= at_s; high: the times from here on are later. */
+	size_t low = 0, high = tz->time_count;
 	unsigned type = 0;
 
 	while (low < high) {

@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Zones: files of the system's tz database, by their names.  tzif.c reads what is in them.
+ * Zones: files of the system's tz database, found by name.  tzif.c reads them.
  *
- *   A name may also be an offset ("+05"), a rule ("CET-1CEST,...") or a path for other programs.  Here it is the name
- *   of a file in the folder of the database, and nothing else.
- *   A new tzdata counts from the next call on: each call looks whether the file is still the one that was read.  The
- *   last few stay in memory, for to read a file takes some 20 us.
+ *   Elsewhere a zone may also be an offset ("+05"), a rule ("CET-1CEST,...") or a path.  Here it is always the name of
+ *   a file in the folder of the database.  A new tzdata holds from the next call on: each call checks that the file is
+ *   still the one that was read.  The last few files stay in memory, as reading one takes some 20 us.
  *
- * Threads  any; one at a time is between open and close.
+ * Threads  any; only one at a time is between open and close.
  */
 #include "base/calendar.h"
 #include "base/tzif.h"
@@ -23,12 +22,12 @@ _Atomic unsigned hwts_test_zone_reads;
 #endif
 
 #define KEPT 16
-#define FILE_MOST (64 << 10) /* bytes; the largest tz file has 4 KB */
+#define FILE_MOST (64 << 10) /* bytes; the largest file of the database has 4 KB */
 
 struct hwts_zone {
 	char name[HWTS_ZONE_MAX + 1];
 	struct stat file;
-	unsigned char *data; /* NULL: none was read */
+	unsigned char *data; /* NULL: not read yet */
 	struct hwts_tz tz;
 	uint64_t used;
 };
@@ -44,7 +43,7 @@ static uint64_t uses;
 static int check_name(const char *name)
 {
 	static const char known[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789+-_/";
-	/* Files beside the database, and what differs from machine to machine. */
+	/* Copies of the database in other forms, and names that differ from machine to machine. */
 	static const char *const others[] = { "posix/", "right/", "localtime", "posixrules" };
 	size_t len = strlen(name);
 
@@ -110,7 +109,7 @@ static int find_file(const char *name, char *path, size_t size, struct stat *fil
 	return hwts_fail(EINVAL, "the zone \"%s\" is not in the tz database (%s)", name, folder());
 }
 
-/* With the lock: one that is read from this very file, or the place for it. */
+/* The caller holds the lock.  Returns the zone if it was read from this very file, or a place to read it into. */
 static struct hwts_zone *place_of(const char *name, const struct stat *file, bool *is_read)
 {
 	struct hwts_zone *oldest = kept;
@@ -130,7 +129,7 @@ static struct hwts_zone *place_of(const char *name, const struct stat *file, boo
 	return oldest;
 }
 
-/* Reads the whole file, if it still has its size. */
+/* Reads the file, if its size has not changed. */
 static int read_file(const char *name, const char *path, const struct stat *file, unsigned char **data)
 {
 	size_t size = (size_t)file->st_size, len = 0;
@@ -152,7 +151,7 @@ static int read_file(const char *name, const char *path, const struct stat *file
 	return rc;
 }
 
-/* With the lock.  What was read before stays as it was if this one cannot be. */
+/* The caller holds the lock.  If the file cannot be read the zone stays as it was. */
 static int read_zone(struct hwts_zone *zone, const char *name, const char *path, const struct stat *file)
 {
 	unsigned char *data = NULL;
@@ -160,7 +159,7 @@ static int read_zone(struct hwts_zone *zone, const char *name, const char *path,
 	int rc;
 
 #ifdef HWT_TEST
-	atomic_fetch_add_explicit(&hwts_test_zone_reads, 1, memory_order_relaxed); /* relaxed: it only counts */
+	atomic_fetch_add_explicit(&hwts_test_zone_reads, 1, memory_order_relaxed); /* relaxed: a counter */
 #endif
 	if (file->st_size > FILE_MOST)
 		rc = hwts_fail(EINVAL, "the zone's file %s is none of the tz database: it is too large", path);
