@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Control: the thread that keeps the lease, the shards and the news.  It sleeps in poll() until something comes: news
- * on its connection, a poke by another thread, a step of the wall clock, or the time of the next renewal.
+ * Control: the thread that keeps the lease, the shards and the news.  It sleeps in poll() until news arrives on its
+ * connection, another thread pokes it, the wall clock is set, or the next renewal is due.
  */
 #define _GNU_SOURCE
 #include "ahead/ahead.h"
@@ -23,17 +23,17 @@
 #include <sys/timerfd.h>
 #endif
 
-#define LOOK_APART_NS HWT_MS(5) /* between two looks that news ask for */
+#define LOOK_APART_NS HWT_MS(5) /* least time between two looks that news ask for */
 #define NEWS_SOON_NS HWT_MS(3)
 #define BURY_APART_NS HWT_S(600)
 
-/* Anybody may have sent it: a time that no timeout can have, or another shard than the id's. */
+/* Checks news, which any client may have forged: the time must be possible, and the shard must be that of the id. */
 static bool is_possible(const struct hwts_kind *kind, const struct hwts_due *due)
 {
 	return due->due_us >= 0 && due->due_us <= HWTS_LATEST_US && hwts_shard_of(&kind->row, due->id) == due->shard;
 }
 
-/* By control, while it reads news. */
+/* Called by control while it reads news. */
 void hwts_hear_news(void *arg, const struct hwts_due *due)
 {
 	hwt_store *store = arg;
@@ -44,7 +44,7 @@ void hwts_hear_news(void *arg, const struct hwts_due *due)
 		hwts_rules_changed(store, due->shard);
 	} else if (due->id <= 0) {
 		hwts_ask(store, due->id < 0 ? HWTS_LOOK | HWTS_LOAD : HWTS_LOOK);
-	} else if (hwts_shard(store, due->shard, &kind)) { /* on SQLite all processes hear of all kinds */
+	} else if (hwts_shard(store, due->shard, &kind)) { /* on SQLite each process hears news of all kinds */
 		if (is_possible(kind, due))
 			hwts_window_hear(store, due);
 		else
@@ -76,7 +76,7 @@ static int watch_clock(int fd)
 }
 #endif
 
-/* After the clock was put back the marks lie in its future, and what is put before them leaves no hint. */
+/* If the clock was put back, the marks lie in its future, and a put before them leaves no hint. */
 static void clock_was_set(hwt_store *store, int fd)
 {
 	uint64_t ignored;
@@ -93,7 +93,7 @@ static void clock_was_set(hwt_store *store, int fd)
  * The connection
  */
 
-/* Hears again of all that it holds. */
+/* Listens again to the channels of all shards that are held. */
 static int listen_again(hwt_store *store)
 {
 	struct hwts_shard_row *rows;
@@ -122,10 +122,10 @@ static bool connected(hwt_store *store)
 
 	if (hwts_conn(store, HWTS_CONTROL) && !hwts_conn(store, HWTS_CONTROL)->broken)
 		return true;
-	if (hwts_conn(store, HWTS_CONTROL)) { /* the server is gone, or cut this connection off */
+	if (hwts_conn(store, HWTS_CONTROL)) { /* the server is gone, or has cut off this connection */
 		hwts_lock(store);
 		hwts_doubt_begun(store);
-		hwts_ability_away(store, true); /* until all is forgotten, as it is connected again */
+		hwts_ability_away(store, true); /* until hwts_ability_forget after the next connection */
 		hwts_unlock(store);
 	}
 	if (hwts_reconnect(store, hwts_conn_of(store, HWTS_CONTROL), HWTS_CONTROL) != 0)
@@ -144,7 +144,7 @@ static bool connected(hwt_store *store)
 
 struct control {
 	hwt_store *store;
-	int64_t look_ns, looked_ns, news_ns; /* when to look, last looked, read news; 0: not */
+	int64_t look_ns, looked_ns, news_ns; /* when to look, last looked, to read news; 0: not */
 	int64_t bury_ns;                     /* when to remove members that died long ago */
 	unsigned failures;
 	int clock_fd;
@@ -152,11 +152,14 @@ struct control {
 	struct hwts_watching watching;
 };
 
-/* Waits until something is to be done. */
+/* Waits until control has something to do. */
 static void wait(struct control *control)
 {
 	hwt_store *store = control->store;
-	/* Not if a look comes in a moment: while others write at full speed there is an event each few microseconds. */
+	/*
+	 * Does not poll for news shortly before it is read anyway: while others write at full speed there is an event
+	 * every few microseconds.
+	 */
 	bool news = hwts_conn(store, HWTS_CONTROL) && !hwts_conn(store, HWTS_CONTROL)->broken &&
 		    (control->news_ns == 0 || control->news_ns > hwt_now() + NEWS_SOON_NS);
 	struct pollfd fds[3] = {
@@ -180,7 +183,7 @@ static void wait(struct control *control)
 	control->signalled = fds[2].revents != 0;
 }
 
-/* Reads news; those of the first look after a reconnect are of no use, for it reads all. */
+/* Reads news.  After a reconnect it is of no use: the look reads everything. */
 static void hear(struct control *control)
 {
 	hwt_store *store = control->store;
@@ -190,14 +193,14 @@ static void hear(struct control *control)
 		return;
 	if (store->engine->news(hwts_conn(store, HWTS_CONTROL), control->signalled, hwts_hear_news, store, &again_ns) !=
 	    0) {
-		if (control->failures == 0) /* otherwise renewals fail, too, and control has warned of these */
+		if (control->failures == 0) /* otherwise renewals fail as well, and control has warned of that */
 			hwts_warn(store, "news: %s", hwts_fail_text());
 		control->look_ns = hwt_now();
 	}
 	control->news_ns = again_ns ? hwt_now() + again_ns : 0;
 }
 
-/* A look that news or another thread asked for does not wait for its time. */
+/* A renewal that news or another thread asked for does not wait for its time. */
 static void bring_forward(struct control *control)
 {
 	hwt_store *store = control->store;
@@ -242,7 +245,7 @@ static void look(struct control *control)
 	control->looked_ns = control->look_ns = hwt_now() + hwts_backoff_ns(++control->failures);
 }
 
-/* True: the store is being stopped, and all is given back, or cannot be. */
+/* True: the store is being stopped, and its shards are given, or cannot be given. */
 static bool is_over(hwt_store *store)
 {
 	bool over;
@@ -251,7 +254,7 @@ static bool is_over(hwt_store *store)
 	over = (hwts_halts(store, HWTS_CONTROL) || hwts_share_is_abandoned(store)) &&
 	       (hwts_shards_held(store) == 0 || !hwts_trusted(store));
 	if (over)
-		hwts_trust(store, 0); /* no end has to wait for a lock */
+		hwts_trust(store, 0); /* the ender need not wait for locks any more */
 	hwts_unlock(store);
 	return over;
 }
