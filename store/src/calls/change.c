@@ -10,7 +10,7 @@
 #include "store/which.h"
 #include "window/window.h"
 
-#define LOOKS 10 /* for a key whose timeout changes while it is looked for */
+#define LOOKS 10 /* tries for a key whose timeout changes meanwhile */
 
 /*
  * Cancel, reschedule
@@ -23,10 +23,13 @@ struct cancel_request {
 
 static int64_t id_of(const struct hwts_request *request)
 {
-	return ((const struct cancel_request *)request)->id; /* its first member */
+	return ((const struct cancel_request *)request)->id; /* base is the first member */
 }
 
-/* In one transaction; what is locked in that moment, or fails there, by itself.  It alone waits for a lock. */
+/*
+ * Cancels all in one transaction.  A request whose row is locked, or that fails, is executed alone by its own thread,
+ * and only then waits for a lock.
+ */
 void hwts_commit_cancels(hwt_store *store, struct hwts_request *requests, size_t n)
 {
 	int64_t *ids = hwts_alloc(n * (sizeof(*ids) + sizeof(int)));
@@ -40,8 +43,8 @@ void hwts_commit_cancels(hwt_store *store, struct hwts_request *requests, size_t
 		ids[i++] = id_of(request);
 	if (rc == 0)
 		rc = hwts_conns_put(store, conn,
-				   alone ? hwts_rows_cancel(conn, ids[0], HWTS_NOT_BEGUN, HWTS_ALL_STATES, false)
-					 : hwts_rows_cancel_all(conn, ids, (int *)(ids + n), n, HWTS_ALL_STATES));
+				    alone ? hwts_rows_cancel(conn, ids[0], HWTS_NOT_BEGUN, HWTS_ALL_STATES, false)
+					  : hwts_rows_cancel_all(conn, ids, (int *)(ids + n), n, HWTS_ALL_STATES));
 	i = 0;
 	for (struct hwts_request *request = requests; request; request = request->next, i++) {
 		request->rc = rc || alone ? rc : ((int *)(ids + n))[i];
@@ -54,8 +57,8 @@ void hwts_commit_cancels(hwt_store *store, struct hwts_request *requests, size_t
 }
 
 /*
- * A row begun here and not started is pending for the caller.  rc: the cancel's result in the database;
- * before: what hwts_begin_before returned earlier.
+ * A row that was begun by this process and has not started is pending for the caller.  rc: the result of the cancel in
+ * the database.  before: what hwts_begin_before returned earlier.
  */
 static int cancel_begun(hwt_store *store, const struct hwts_about *about, uint64_t before, int rc)
 {
@@ -101,7 +104,11 @@ static int cancel_in_states(hwt_store *store, struct hwts_about *about)
 
 	do {
 		uint64_t before = hwts_begin_before(store,
-						    about->id); /* of a key: the first time 0, and it is asked again */
+						    /*
+						     * By key: the id is unknown the first time, so before is 0, and the
+						     * database is asked again.
+						     */
+						    about->id);
 
 		rc = hwts_about_do(store, about, cancel_it, NULL);
 		if (rc == EBUSY || rc == ENOENT)
@@ -110,7 +117,7 @@ static int cancel_in_states(hwt_store *store, struct hwts_about *about)
 	return rc;
 }
 
-/* Those that do not ask for the state share commits. */
+/* Cancels of any state share commits. */
 static int cancel_one_of(hwt_store *store, struct hwts_about *about)
 {
 	int rc = 0;
@@ -119,7 +126,7 @@ static int cancel_one_of(hwt_store *store, struct hwts_about *about)
 		return cancel_in_states(store, about);
 	if (!about->by_key)
 		return cancel_shared(store, about);
-	/* It may end, and another one be put with its key, between the look for it and the cancel. */
+	/* Between the search for the key and the cancel the timeout may end, and another be put with that key. */
 	for (int i = 0; i < LOOKS; i++) {
 		rc = hwts_about_do(store, about, NULL, NULL);
 		if (rc == 0)
@@ -150,7 +157,7 @@ static int cancel(hwt_store *store, const hwt_store_which *which, uint64_t *n)
 		*n = count;
 	if (count == 0 || about.all)
 		return rc;
-	hwts_lock(store); /* what is ARMED here need not be */
+	hwts_lock(store); /* an ARMED entry of the row is not needed any more */
 	HWTS_TALLY(store, cancelled, 1);
 	hwts_window_forget(store, about.id);
 	hwts_give_back_changed(store, about.id);
@@ -188,7 +195,7 @@ static int move_it(struct hwts_conn *conn, struct hwts_about *about, void *ctx)
 	return hwts_rows_reschedule(conn, about->id, &moving->move, &moving->due);
 }
 
-/* In this process what was begun and has not started is pending. */
+/* A row that was begun by this process and has not started is pending. */
 static int move_begun(struct hwts_conn *conn, struct hwts_about *about, void *ctx)
 {
 	struct moving *moving = ctx;
@@ -290,14 +297,14 @@ static int do_on(hwt_store *store, void *connection, struct hwts_about *about, h
 	if (rc != 0)
 		return rc;
 	rc = hwts_rows_here(conn);
-	if (rc == 0 && about->by_key) /* as this transaction sees it */
+	if (rc == 0 && about->by_key) /* as this transaction sees the kind */
 		rc = hwts_rows_kind(conn, about->kind, NULL, &about->row);
 	if (rc == 0)
 		rc = hwts_about_do_on(conn, about, act, ctx);
 	return store->engine->give_back(conn, rc);
 }
 
-/* If it runs, what has replaced it is dropped, and that stays. */
+/* If the row runs, its replacement is dropped, and that change stays. */
 static int cancel_it_on(struct hwts_conn *conn, struct hwts_about *about, void *ctx)
 {
 	int rc = cancel_it(conn, about, NULL);

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What is done to many timeouts: all of a group, or of a kind.
+ * Changes to many timeouts: all of a group, or of a kind.
  *
- * Their places are read by pages, which lock nothing, and then changed by slices, each in a transaction of its own.
- * What a slice cannot have at once, as another transaction has locked it, is tried alone.  A slice that took long makes
- * the next one smaller, so that no lock is held for long, however slow the database is.
+ * Their places are read in pages, which lock nothing, and then changed in slices, each in a transaction of its own.  A
+ * row that another transaction has locked is tried again alone.  A slice that took long makes the next one smaller, so
+ * no lock is held for long, however slow the database is.
  *
- * All are moved to one time, the same for every slice: so what has been moved is known by its place.  It is left out of
- * the walk by three ranges: first what is due at that time already, then what is due before, then what is due after.
+ * All rows move to one time, the same for every slice.  So the place of a row says whether it has been moved already.
+ * The walk reads three ranges and so leaves those rows out: first rows that are due at that time already, then rows due
+ * before it, then rows due after it.
  */
 #include "runs/begun.h"
 #include "store/kind.h"
@@ -25,7 +26,7 @@
 
 struct slice {
 	int64_t ids[SLICE];
-	uint64_t heard[SLICE], begin[SLICE]; /* before the statement */
+	uint64_t heard[SLICE], begin[SLICE]; /* hwts_window_heard and hwts_window_begin before the statement */
 	struct hwts_due dues[SLICE];
 	int rcs[SLICE];
 	size_t n;
@@ -42,7 +43,7 @@ struct walk {
 	uint64_t n;
 };
 
-/* With the lock. */
+/* The caller holds store->lock. */
 static void note(struct walk *walk)
 {
 	struct slice *slice = &walk->slice;
@@ -88,7 +89,10 @@ static bool means_pending(const struct walk *walk)
 	return walk->about->states & 1u << HWT_STORE_PENDING;
 }
 
-/* What was begun here and has not started is pending; of a cancel what runs is marked as its last run. */
+/*
+ * Changes one row.  A row that was begun by this process and has not started is pending.  A cancel marks a row that
+ * runs, so that its end removes it.
+ */
 static int change_one(struct walk *walk, size_t i)
 {
 	struct slice *slice = &walk->slice;
@@ -113,7 +117,10 @@ static int change_one(struct walk *walk, size_t i)
 	return rc == ENOENT || rc == EBUSY ? 0 : rc;
 }
 
-/* The row was locked, has just changed, runs, or was begun here when the statement ran and may be given back by now. */
+/*
+ * True: the row was locked, has just changed, runs, or was begun by this process during the statement and may have been
+ * given back since.
+ */
 static bool is_tried_alone(const struct walk *walk, size_t i)
 {
 	int rc = walk->slice.rcs[i];
@@ -154,14 +161,14 @@ static int do_slice(struct walk *walk)
 	return rc;
 }
 
-/* Others look now and then whether a lock of the whole database is free, and would find it taken each time. */
+/* Sleeps so that others get a turn: they check only now and then whether the lock of the whole database is free. */
 static void give_way(const struct walk *walk)
 {
 	if (!walk->store->engine->locks_rows)
 		hwts_sleep_ns(GIVE_WAY_NS);
 }
 
-/* What is due from the place from on, and before to_us. */
+/* Changes the rows due at or after the place from, and before to_us. */
 static int do_range(struct walk *walk, struct hwts_place from, int64_t to_us)
 {
 	struct hwts_list *list = &walk->list;
@@ -226,5 +233,5 @@ int hwts_many(hwt_store *store, struct hwts_about *about, struct hwts_move *move
 		free(walk->list.places);
 	}
 	free(walk);
-	return rc == ENOENT ? 0 : rc; /* a kind that is not made has none */
+	return rc == ENOENT ? 0 : rc; /* ENOENT: a kind that was never made has no timeouts */
 }

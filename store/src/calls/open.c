@@ -29,7 +29,7 @@
 #define LEASE_NS HWT_S(6)
 #define TICK_NS HWT_MS(1)
 
-/* A store and its parts: those that are called as their structures are, and the others. */
+/* The parts of a store that are named like their structures.  MEMBER and POINTER are applied to each. */
 #define PARTS(part)                                                                                                    \
 	part(life) part(conns) part(numbers) part(asks) part(clock) part(ability) part(shards) part(share)             \
 	    part(window) part(runs) part(poll) part(pulled) part(ends) part(reading) part(tally)
@@ -90,7 +90,7 @@ static int choose_engine(const char *url, const struct hwts_engine **engine)
 		*engine = &hwts_postgres;
 #endif
 	} else {
-		/* Without what was given: it may have a password. */
+		/* The url is not in the text: it may have a password. */
 		return hwts_fail(EINVAL,
 				 "this is no url of a store: sqlite:PATH, postgresql://... or pg:key=value ... are");
 	}
@@ -99,7 +99,7 @@ static int choose_engine(const char *url, const struct hwts_engine **engine)
 				   (int)strcspn(url, ":"), url);
 }
 
-/* A name that no other process has. */
+/* Makes a name that no other process has. */
 static void name_process(struct hwts_db *db)
 {
 	char host[64] = "localhost", made[HWTS_MEMBER_MAX + 1];
@@ -139,7 +139,7 @@ static hwt_store *make(const hwt_store_config *config)
 	store->cancels = &whole->cancels;
 	store->threads = whole->threads;
 	store->config = *config;
-	store->config.name = store->config.schema = NULL; /* the caller's */
+	store->config.name = store->config.schema = NULL; /* they belong to the caller */
 	store->pid = getpid();
 	hwts_commit_init(store->puts, hwts_commit_puts);
 	hwts_commit_init(store->cancels, hwts_commit_cancels);

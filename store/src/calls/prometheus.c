@@ -2,8 +2,8 @@
 /*
  * Statistics as text for Prometheus.
  *
- * A family has its HELP and TYPE once, and then a sample for each kind.  Numbers of this process come from one look
- * under the lock, those of the database from one list of kinds; without an answer of it they are left out.
+ * A family has its HELP and TYPE once, then a sample for each kind.  Numbers of this process are read at once under the
+ * lock; those of the database come from one list of kinds, and are left out if the database does not answer.
  */
 #include "store/kind.h"
 #include "store/conns.h"
@@ -21,8 +21,8 @@ struct kind {
 
 struct text {
 	char *buf;
-	size_t size, len; /* len: of all of it */
-	size_t whole;     /* of the lines that have room */
+	size_t size, len; /* len: of the whole text, also beyond size */
+	size_t whole;     /* length of the lines that fit into buf */
 
 	struct kind *kinds; /* of this process */
 	size_t count;
@@ -32,7 +32,7 @@ struct text {
 	int64_t now_us;
 };
 
-/* A line, with its end; what has no room is counted. */
+/* Writes a line with its end.  A line that does not fit is only counted. */
 __attribute__((format(printf, 2, 3))) static void line(struct text *text, const char *format, ...)
 {
 	size_t left = text->len < text->size ? text->size - text->len : 0;
@@ -53,7 +53,10 @@ static void head(struct text *text, const char *name, const char *type, const ch
 	line(text, "# TYPE hwt_store_%s %s\n", name, type);
 }
 
-/* Bytes of a character that acts on a terminal: C0, C1, a line end, what sets the direction of text; 0: it is none. */
+/*
+ * Returns the length of a character that acts on a terminal (C0, C1, line ends, direction of text); 0: another
+ * character.
+ */
 static size_t control_len(const char *at)
 {
 	unsigned char first = (unsigned char)at[0], second = first >= 0x80 ? (unsigned char)at[1] : 0;
@@ -71,8 +74,8 @@ static size_t control_len(const char *at)
 }
 
 /*
- * A value of a label.  Backslash, quote and end of line are escaped as the format has it.  The bytes of other controls
- * become \xNN in the value, and a backslash before an x \x5c: no two names are alike.
+ * Writes the value of a label.  Backslash, quote and line end are escaped as the format demands.  Other control
+ * characters become \xNN, and a backslash before an x becomes \x5c, so no two names look alike.
  */
 static void escape(char *to, const char *name)
 {
@@ -97,13 +100,13 @@ static void escape(char *to, const char *name)
 }
 
 /*
- * Of this process
+ * Numbers of this process
  */
 
 struct family {
 	const char *name, *type, *help;
-	size_t at; /* of the number in hwt_store_stats */
-	bool ns;   /* it is one of nanoseconds */
+	size_t at; /* offset of the number in hwt_store_stats */
+	bool ns;   /* in nanoseconds */
 };
 
 #define AT(member) offsetof(hwt_store_stats, member)
@@ -179,7 +182,7 @@ static void put_waits(struct text *text)
 			     (double)text->kinds[k].stats.waiting_oldest_ns[i] / 1e9);
 }
 
-/* lateness[i] is what is under 2^i us. */
+/* lateness[i] counts runs that were less than 2^i us late. */
 static void put_lateness(struct text *text)
 {
 	if (text->count > 0)
@@ -202,7 +205,7 @@ static void put_lateness(struct text *text)
 	}
 }
 
-/* The registered kinds, as they are now. */
+/* Reads the registered kinds and their statistics. */
 static int read_kinds(hwt_store *store, struct text *text)
 {
 	size_t n = 0;
@@ -222,7 +225,7 @@ static int read_kinds(hwt_store *store, struct text *text)
 }
 
 /*
- * Of the database
+ * Numbers of the database
  */
 
 static const struct family of_database[] = {
@@ -278,7 +281,7 @@ int hwt_store_prometheus(hwt_store *store, char *buf, size_t size)
 		put_database(&text, up);
 		if (size > 0)
 			buf[text.whole] = '\0';
-		(void)hwts_enter(); /* a database that is away is no failure */
+		(void)hwts_enter(); /* clears the text: a database that is away is no failure of this call */
 	}
 	free(text.kinds);
 	free(text.infos);

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/*
- * Puts.  Single ones share commits: commit.c.
- */
+/* Puts.  Single puts share commits: commit.c. */
 #include "base/calendar.h"
 #include "runs/begun.h"
 #include "store/commit.h"
@@ -12,8 +10,10 @@
 #include "store/store.h"
 #include "window/window.h"
 
-#define CHANGES (HWT_STORE_REPLACE | HWT_STORE_REVIVE | HWT_STORE_KEEP_DUE) /* what is there may change */
-#define MANY 10000 /* in one transaction: a herd that held the database's lock for longer would end leases */
+/* Flags of puts that may change a row that is there. */
+#define CHANGES (HWT_STORE_REPLACE | HWT_STORE_REVIVE | HWT_STORE_KEEP_DUE)
+/* Most puts in one transaction: a larger herd would hold the database's lock for so long that leases end. */
+#define MANY 10000
 #define INSTEAD "use hwt_store_put_on with run->connection"
 #define LONGEST_PERIOD_NS (HWTS_LONGEST_PERIOD_US * 1000)
 
@@ -24,14 +24,14 @@ struct put_request {
 
 static struct hwts_put *put_of(struct hwts_request *request)
 {
-	return &((struct put_request *)request)->put; /* its first member */
+	return &((struct put_request *)request)->put; /* base is the first member */
 }
 
 /*
  * What users pass
  */
 
-/* What repeats, and how late; the line and the zone are looked at when the first time is computed. */
+/* Checks period, grace, spread and zone.  The line and the zone are parsed when the first time is computed. */
 static int check_series(const hwt_store_spec *spec)
 {
 	bool series = spec->schedule || spec->period_ns > 0;
@@ -124,8 +124,8 @@ static int describe(const hwt_store_spec *given, struct hwts_put *put)
 }
 
 /*
- * The first time of a series, which is after the database's now.  conn NULL: one of conns.c asks for that.  On SQLite
- * the clock is this machine's.
+ * Sets the first time of a series, which is after the database's now.  conn NULL: a connection of conns.c is used to
+ * read that clock.  On SQLite the clock is this machine's.
  */
 static int set_first_time(hwt_store *store, struct hwts_conn *conn, struct hwts_put *put)
 {
@@ -144,7 +144,7 @@ static int set_first_time(hwt_store *store, struct hwts_conn *conn, struct hwts_
 	return rc ? rc : hwts_series_begin(put, now_us);
 }
 
-/* The kind is made if it is not there. */
+/* Makes the kind if there is none. */
 static int prepare(hwt_store *store, const hwt_store_spec *spec, struct hwts_put *put)
 {
 	struct hwts_kind_row make = hwts_kind_defaults(store);
@@ -155,7 +155,7 @@ static int prepare(hwt_store *store, const hwt_store_spec *spec, struct hwts_put
 	return rc == 0 ? set_first_time(store, NULL, put) : rc;
 }
 
-/* What a call tells of one: its id, or that of the one that is there.  Returns rc. */
+/* *id: the timeout's id, or the id of the timeout that has the key.  Returns rc. */
 static int told(const struct hwts_put *put, int rc, int64_t *id)
 {
 	if (rc == EEXIST)
@@ -171,8 +171,8 @@ static int told(const struct hwts_put *put, int rc, int64_t *id)
  */
 
 /*
- * What was put goes into the window of this process, if it holds the shard.  What has replaced one that runs waits for
- * the end of that; one that was begun here and has not started need not start.
+ * A row that was put enters the window of this process if its shard is held.  A put that replaces a running row waits
+ * for the end of the run.  A row that was begun by this process and has not started is given back instead.
  */
 static void note(hwt_store *store, const struct hwts_put *puts, size_t n)
 {
@@ -197,8 +197,8 @@ static void note(hwt_store *store, const struct hwts_put *puts, size_t n)
 }
 
 /*
- * The reply was lost.  What was to change a row has the id of that, if there is one: a caller that asks for the id
- * that was drawn for it would be told that it was not put.  0: it cannot be asked now.
+ * The reply was lost.  A put that may change a row looks for the row with its key: asking for the drawn id would tell
+ * the caller that nothing was put.  id 0: the database cannot be asked now.
  */
 static void find_changed(hwt_store *store, struct hwts_put *puts, size_t n)
 {
@@ -214,7 +214,7 @@ static void find_changed(hwt_store *store, struct hwts_put *puts, size_t n)
 			rc = hwts_conns_get(store, &conn);
 		if (rc == 0)
 			rc = hwts_rows_find(conn, puts[i].kind.id, puts[i].group, puts[i].key, &puts[i].id);
-		if (rc == ENOENT) /* it was not put, or has ended: as the id that was drawn says */
+		if (rc == ENOENT) /* not put, or over by now: the id that was drawn says so as well */
 			rc = 0;
 		else if (rc != 0)
 			puts[i].id = 0;
@@ -224,7 +224,7 @@ static void find_changed(hwt_store *store, struct hwts_put *puts, size_t n)
 	(void)hwts_fail(ECONNRESET, "%s", text);
 }
 
-/* brief: others wait for it. */
+/* brief: other puts wait for this exchange. */
 static int put(hwt_store *store, struct hwts_put *puts, size_t n, bool all, bool brief)
 {
 	struct hwts_conn *conn;
@@ -244,7 +244,7 @@ static int put(hwt_store *store, struct hwts_put *puts, size_t n, bool all, bool
 	return rc;
 }
 
-/* The puts of a commit: one that fails for a reason of its own must not fail the others. */
+/* Executes the puts of a commit.  A put that fails for a reason of its own must not fail the others. */
 void hwts_commit_puts(hwt_store *store, struct hwts_request *requests, size_t n)
 {
 	struct hwts_put one = { 0 }, *puts = n == 1 ? &one : hwts_alloc(n * sizeof(*puts));
@@ -337,8 +337,8 @@ int hwt_store_put_many(hwt_store *store, const hwt_store_spec *specs, size_t n, 
 }
 
 /*
- * The caller's transaction may keep the store from writing, and then a kind that is not known can only be made in it.
- * Nobody else may use what is rolled back perhaps, so it is looked up again the next time.
+ * The caller's transaction may keep the store from writing: then an unknown kind can only be made inside that
+ * transaction.  It may be rolled back, so the kind is not remembered.
  */
 static int put_on(hwt_store *store, void *connection, struct hwts_put *put)
 {

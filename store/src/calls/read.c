@@ -65,7 +65,7 @@ static int each_page(hwt_store *store, const char *name, struct hwts_list *list,
 {
 	struct hwts_kind_row kind;
 	struct hwts_conn *conn;
-	int rc = hwts_kind_of(store, name, NULL, &kind); /* from memory, mostly */
+	int rc = hwts_kind_of(store, name, NULL, &kind); /* mostly from memory */
 
 	if (rc == 0)
 		rc = hwts_conns_get(store, &conn);
@@ -101,7 +101,7 @@ static int each_of(hwt_store *store, const struct hwts_about *about, each_it *ea
 	return rc;
 }
 
-/* Of one, a list of one. */
+/* Calls each for a single timeout. */
 static int each_one(hwt_store *store, struct hwts_about *about, each_it *each, void *ctx, hwt_store_info *info)
 {
 	int rc;

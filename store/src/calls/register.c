@@ -2,8 +2,8 @@
 /*
  * Kinds in the database: looked up, made by a put, registered, listed, removed.
  *
- * A kind that was removed keeps its row, so that its number and its shards are no other kind's: a process that knows
- * them puts without asking.  It is shown again as soon as it has timeouts, or somebody asks to make it.
+ * A kind that was removed keeps its row, so that no other kind gets its number and shards: processes that know them put
+ * without asking.  The kind is listed again as soon as it has timeouts, or a process asks to make it.
  */
 #include "store/kind.h"
 #include "store/conns.h"
@@ -15,7 +15,7 @@
 #define LONGEST_NS (HWT_S(86400) * 365)
 #define HORIZON_LEAST_NS (HWT_S(1) / 3 * 2) /* two thirds of the shortest lease */
 
-/* Reads or makes a kind, and believes its row only as far as it makes sense. */
+/* Reads or makes a kind.  A row with values out of range is damaged: EIO. */
 int hwts_kind_ask(hwt_store *store, struct hwts_conn *conn, const char *name, const struct hwts_kind_row *make,
 		  struct hwts_kind_row *row)
 {
@@ -141,7 +141,7 @@ static int register_kind(hwt_store *store, const hwt_store_kind *kind)
 	is = hwts_kind_add(store, made, kind->name);
 	is->row = row;
 	is->shards = shards;
-	is->turns.empty_ns = (int64_t *)(shards + row.shards); /* behind them */
+	is->turns.empty_ns = (int64_t *)(shards + row.shards); /* behind the shards */
 	settle(store, is, kind);
 	hwts_unlock(store);
 	if (is != made)
@@ -180,7 +180,7 @@ int hwt_store_register(hwt_store *store, const hwt_store_kind *given)
 }
 
 /*
- * All of them, and how they go
+ * Listing and removing kinds
  */
 
 int hwt_store_each_kind(hwt_store *store, bool (*each)(void *ctx, const hwt_store_kind_info *info), void *ctx)
@@ -205,7 +205,7 @@ int hwt_store_each_kind(hwt_store *store, bool (*each)(void *ctx, const hwt_stor
 	return hwts_leave(call, rc);
 }
 
-/* A process that registers it meanwhile makes it again when it starts. */
+/* A process that is about to start with this kind makes it again. */
 static int remove_kind(hwt_store *store, const char *name)
 {
 	struct hwts_conn *conn;
@@ -226,7 +226,7 @@ static int remove_kind(hwt_store *store, const char *name)
 	hwts_lock(store);
 	kind = rc == 0 ? hwts_kind_find(store, name) : NULL;
 	if (kind)
-		kind->row.removed = true; /* the next put asks again */
+		kind->row.removed = true; /* the next put asks the database */
 	hwts_unlock(store);
 	return rc;
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Limits and pauses of groups, as users set them; rows_rules.c writes them, ruling.c is what holders make of them.
+ * Limits and pauses of groups, as users set them.  rows_rules.c writes them, ruling.c applies them in the holders of
+ * the shards.
  */
 #include "ahead/ahead.h"
 #include "store/kind.h"
@@ -38,7 +39,7 @@ static int read_limits(const hwt_store_limits *given, struct hwts_rules_change *
 	return 0;
 }
 
-/* Holders in this process hear nothing of their own changes. */
+/* A process gets no news of its own changes, so this process's shards are told by a call. */
 static int change_on(hwt_store *store, struct hwts_conn *conn, struct hwts_rules_change *change,
 		     const struct hwts_kind_row *kind)
 {

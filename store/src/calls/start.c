@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/*
- * Starting and stopping: the threads of a store, and what they need.
- */
+/* Starting and stopping the threads of a store. */
 #include "ahead/ahead.h"
 #include "runs/pulled.h"
 #include "runs/begun.h"
@@ -17,7 +15,7 @@
 #include "store/store.h"
 #include "window/window.h"
 
-/* With the lock. */
+/* The caller holds store->lock. */
 static void set_phase(hwt_store *store, enum hwts_phase phase)
 {
 	store->life->phase = phase;
@@ -50,7 +48,7 @@ static void disconnect_all(hwt_store *store)
 	}
 }
 
-/* The last part of a stop, and of a start that failed. */
+/* The last part of a stop, or of a start that failed. */
 static void clean_up(hwt_store *store)
 {
 	disconnect_all(store);
@@ -67,7 +65,7 @@ static void clean_up(hwt_store *store)
 	hwts_unlock(store);
 }
 
-/* Ends the threads that have been started; what control has not given back it leaves to the lease. */
+/* Ends the threads that were started.  Shards that control has not given are left until the lease ends. */
 static void end_threads(hwt_store *store)
 {
 	hwts_lock(store);
@@ -112,7 +110,7 @@ static int start_threads(hwt_store *store)
 	return rc;
 }
 
-/* Control waits for locks no longer than its lease can bear, and a start as long as every call. */
+/* Control waits for locks only as long as its lease allows; a start is tried for as long as any other call waits. */
 #define START_PATIENCE_NS HWT_S(10)
 
 static int join(hwt_store *store)
@@ -177,7 +175,7 @@ int hwt_store_start(hwt_store *store)
  * Stopping
  */
 
-/* Shards in which nothing runs go at once; the others when their runs have ended. */
+/* Gives shards in which nothing runs at once, and the others when their runs have ended. */
 static void begin_stop(hwt_store *store)
 {
 	hwts_lock(store);
@@ -186,7 +184,7 @@ static void begin_stop(hwt_store *store)
 	hwts_shards_give(store);
 	hwts_give_back_queued(store, true);
 	if (hwts_shards_active(store) > 0)
-		hwts_ask(store, HWTS_LOOK); /* others are to have the shards before its tasks have ended */
+		hwts_ask(store, HWTS_LOOK); /* other processes should get these shards before the tasks have ended */
 	hwts_unlock(store);
 	hwts_poke(store);
 }
@@ -198,7 +196,7 @@ static int check_stop(hwt_store *store)
 	return rc == 0 && hwts_in_task_of(store) ? hwts_fail(EDEADLK, "a task cannot stop its own store") : rc;
 }
 
-/* The thread of a stop that need not come to its end has come to it. */
+/* The stopper thread has ended. */
 static void join_stopper(hwt_store *store)
 {
 	pthread_join(store->life->stopper, NULL);
@@ -229,7 +227,7 @@ int hwt_store_stop(hwt_store *store)
 }
 
 /*
- * Within a time
+ * Stopping within a time
  */
 
 static void *run_stopper(void *arg)
@@ -246,7 +244,7 @@ static void *run_stopper(void *arg)
 	return NULL;
 }
 
-/* True: it has stopped. */
+/* Returns true if the stopper thread has ended in time. */
 static bool wait_stopped(hwt_store *store, int64_t until_ns)
 {
 	bool done;
@@ -259,7 +257,7 @@ static bool wait_stopped(hwt_store *store, int64_t until_ns)
 	return done;
 }
 
-/* Gives the shards, whatever runs there; without an answer of the database they are lost when the lease is over. */
+/* Gives the shards, whatever runs there.  If the database does not answer, they are lost when the lease is over. */
 static void abandon(hwt_store *store)
 {
 	hwts_lock(store);
@@ -272,7 +270,7 @@ static void abandon(hwt_store *store)
 	hwts_unlock(store);
 }
 
-/* With life. */
+/* The caller holds life->lock. */
 static int stop_within(hwt_store *store, int64_t until_ns)
 {
 	int rc;
@@ -283,7 +281,7 @@ static int stop_within(hwt_store *store, int64_t until_ns)
 		if (rc != 0)
 			return hwts_fail_errno(rc, "a thread");
 		store->life->has_stopper = true;
-		begin_stop(store); /* from here on, and not only when that thread comes to it */
+		begin_stop(store); /* at once, even if the new thread is slow to begin */
 	}
 	if (!wait_stopped(store, until_ns)) {
 		abandon(store);

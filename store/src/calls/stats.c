@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Statistics: of a store, and of a kind; how late runs start. */
+/* Statistics of a store and of a kind; how late runs start. */
 #include "runs/begun.h"
 #include "share/why.h"
 #include "store/clock.h"
@@ -45,10 +45,10 @@ void hwts_tally_start(struct hwts_tally *tally, int64_t now_ns, int64_t late_ns)
 }
 
 /*
- * What is read
+ * Reading
  */
 
-/* What is due and has not started: how many, and since when the oldest is due. */
+/* Rows that are due and have not started: how many, and when the oldest was due. */
 struct overdue {
 	uint64_t count;
 	int64_t oldest_us;
