@@ -8,7 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#define HALT_MS 50 /* so often a look asks whether it is still of use */
+#define HALT_MS 50 /* how often a waiting look checks whether the store is being stopped */
 
 static int gave_up(struct pg_conn *conn)
 {
@@ -16,7 +16,7 @@ static int gave_up(struct pg_conn *conn)
 	return hwts_fail(ECONNRESET, "postgresql: no answer for %lld s", (long long)(conn->patience_ns / HWT_S(1)));
 }
 
-/* Unless it is told, the server goes on with a statement for which no client waits any more. */
+/* Cancels the statement: otherwise the server would go on with it though no client waits any more. */
 static int halt(struct pg_conn *conn)
 {
 	PGcancel *cancel = PQgetCancel(conn->handle);
@@ -48,7 +48,7 @@ static int wait_for(struct pg_conn *conn, short events, int64_t until_ns)
 	return 0;
 }
 
-/* Sends what is buffered, and reads meanwhile, so that the server can send, too. */
+/* Sends what is buffered.  Reads meanwhile, so that the server can go on sending. */
 static int flush(struct pg_conn *conn, int64_t until_ns)
 {
 	int left, rc = 0;
@@ -74,7 +74,7 @@ static int result_of(struct pg_conn *conn, int64_t until_ns, PGresult **result)
 	return rc;
 }
 
-/* Nothing has happened so far: ENOTCONN if the connection breaks. */
+/* Nothing has happened so far, so a broken connection is ENOTCONN. */
 static int prepare(struct pg_conn *conn, const char *name, const char *sql)
 {
 	int64_t until_ns = hwt_now() + conn->patience_ns;
@@ -97,8 +97,8 @@ static int prepare(struct pg_conn *conn, const char *name, const char *sql)
 }
 
 /*
- * The names in a statement are looked up when it is prepared, and on the connection of a task by the user's path and
- * with the rights of the role that the task has taken.
+ * Prepares a statement on the connection of a task.  Names are looked up at that time, by the user's search path and
+ * with the rights of the role that the task has taken: so both are changed for it.
  */
 static int prepare_for_task(struct pg_conn *conn, const char *name, const char *sql)
 {
@@ -130,7 +130,7 @@ static int make_ready(struct pg_conn *conn, enum hwts_sql sql)
 	return rc;
 }
 
-/* Before anything is sent: there is memory for all of it. */
+/* Called before anything is sent: afterwards no step can fail for memory. */
 static int reserve_step(struct pg_conn *conn, struct pg_step *step)
 {
 	int rc = hwts_pg_prepares(conn) ? make_ready(conn, step->from->sql) : 0;
@@ -162,7 +162,7 @@ static int send_step(struct pg_conn *conn, const struct pg_step *step)
 	return sent ? 0 : hwts_pg_error(conn, NULL, "send");
 }
 
-/* Reads the result of a step, and the end of it. */
+/* Reads the result of a step, and the NULL that ends it. */
 static int receive_step(struct pg_conn *conn, struct pg_step *step, int64_t until_ns)
 {
 	PGresult *result = NULL;
@@ -175,7 +175,7 @@ static int receive_step(struct pg_conn *conn, struct pg_step *step, int64_t unti
 	case PGRES_COMMAND_OK:
 		break;
 	case PGRES_PIPELINE_ABORTED:
-		step->rc = ECANCELED; /* one before it has failed */
+		step->rc = ECANCELED; /* a step before this one has failed */
 		break;
 	default:
 		step->rc = hwts_pg_error(conn, step->result, "execute");
@@ -199,7 +199,10 @@ static int receive_sync(struct pg_conn *conn, int64_t until_ns)
 	return rc;
 }
 
-/* A caller goes on with the connection.  The server refuses what was sent without an end: that must have no effect. */
+/*
+ * Leaves the pipeline, since a caller goes on with the connection.  A pipeline without its end is given a statement
+ * that the server refuses, so that it has no effect.
+ */
 static void leave_pipeline(struct pg_conn *conn, bool ended)
 {
 	bool had = true;
@@ -221,8 +224,8 @@ static void leave_pipeline(struct pg_conn *conn, bool ended)
 static int exchange(struct pg_conn *conn, struct pg_step *steps, size_t n)
 {
 	int64_t until_ns = hwt_now() + conn->patience_ns;
-	bool synced = false; /* a transaction may be under way to its end */
-	bool ended = false;  /* the server answers all that was sent */
+	bool synced = false; /* a transaction may be committing */
+	bool ended = false;  /* the server will answer all that was sent */
 	int rc = 0;
 
 	if (!PQenterPipelineMode(conn->handle)) {
@@ -239,7 +242,7 @@ static int exchange(struct pg_conn *conn, struct pg_step *steps, size_t n)
 		if (!ended)
 			rc = hwts_pg_error(conn, NULL, "send");
 	}
-	if (rc != 0) { /* what was buffered must not be executed */
+	if (rc != 0) { /* what is still buffered must not be executed */
 		conn->conn.broken = true;
 		if (conn->callers)
 			leave_pipeline(conn, ended);
@@ -269,7 +272,7 @@ static int check_replaced(struct pg_conn *conn, int rc)
 	return hwts_fail(rc, "postgresql: another server has taken the place of this one");
 }
 
-/* Before an exchange.  A broken connection may still be open, in the middle of one whose end never comes. */
+/* Called before an exchange.  A broken connection may still be open, amid an exchange whose end never comes. */
 static int check_usable(struct pg_conn *conn)
 {
 	if (conn->conn.broken)
@@ -277,7 +280,7 @@ static int check_usable(struct pg_conn *conn)
 	return check_replaced(conn, ENOTCONN);
 }
 
-/* 0: all steps have their rc; otherwise the exchange has failed. */
+/* 0: each step has its own rc.  Otherwise the exchange as a whole has failed. */
 int hwts_pg_run(struct pg_conn *conn, struct pg_step *steps, size_t n)
 {
 	int rc = check_usable(conn), was_nonblocking = PQisnonblocking(conn->handle);
@@ -295,13 +298,14 @@ int hwts_pg_run(struct pg_conn *conn, struct pg_step *steps, size_t n)
 	for (size_t i = 0; i < n; i++)
 		free(steps[i].made);
 	if (rc == 0)
-		rc = check_replaced(conn, ECONNRESET); /* meanwhile: it may have been sent too late */
+		/* The server may have been replaced before the exchange reached it. */
+		rc = check_replaced(conn, ECONNRESET);
 	if (!conn->conn.broken || conn->callers)
 		(void)PQsetnonblocking(conn->handle, was_nonblocking);
 	return rc;
 }
 
-/* *result is that of the last statement. */
+/* *result: of the last statement. */
 static int run_texts(struct pg_conn *conn, struct pg_step *steps, size_t n, PGresult **result)
 {
 	int rc = steps[n - 1].text ? hwts_pg_run(conn, steps, n) : ENOMEM;

@@ -5,27 +5,28 @@
  * Structure
  *
  *   Each connection prepares a statement of the table when it first needs it.  Parameters and results are binary.  The
- *   steps of an exchange go as one pipeline: one round trip.  What lies between two syncs of a pipeline is one
+ *   steps of an exchange are one pipeline: one round trip.  The steps between two syncs of a pipeline are one
  *   transaction.
  *
  * Durability
  *
- *   Puts, cancels, reschedules and transactions of tasks commit as the session's synchronous_commit says.  Begins,
- *   ends, news, and shards that are given, commit with "off": the next synced commit flushes the log before it, too.
- *   Flushed in any case are a new kind, for the number of one that was lost would be given to another, and leases,
- *   takes and what at most once rests on.
+ *   Puts, cancels, reschedules and transactions of tasks commit with the session's synchronous_commit.  Begins, ends,
+ *   news and given shards commit with "off": the next synced commit flushes the log before it, too.  Always synced are
+ *   leases, takes, the statements that at most once rests on, and new kinds: if the commit of a kind were lost, another
+ *   kind would get its number.
  *
  * Names
  *
- *   What a role defines in a schema must not be called here: the statements look for nothing outside pg_catalog, and
- *   name the schema of the tables.  So a connection of the store's own has this search path.  That of a task and of a
- *   caller has the user's; it changes for the store's statements and comes back before the user's next one, and before
- *   the commit, whose triggers may be the user's.  Through a pooler it is set in each transaction.
+ *   A function or operator that a role has defined in some schema must not be called by the store.  So the store's
+ *   statements look up names in pg_catalog alone, and name the schema of their tables.  The store's own connections
+ *   have that search path.  The connections of tasks and callers have the user's search path.  It is changed for the
+ *   store's statements, and restored before the user's next statement and before the commit, as triggers of the commit
+ *   may be the user's.  Through a pooler it is set in each transaction.
  *
  * Waiting
  *
- *   No exchange waits for ever: each has a deadline, after which the connection is given up.  The server gives up a
- *   transaction whose process stands still (idle_in_transaction_session_timeout = the lease), so that its locks do not
+ *   No exchange waits for ever: each has a deadline, after which the connection is given up.  The server ends a
+ *   transaction whose client stands still (idle_in_transaction_session_timeout = the lease), so its locks do not
  *   outlive the lease.
  */
 #ifndef HWTS_POSTGRES_H
@@ -36,23 +37,24 @@
 #include <libpq-fe.h>
 
 /*
- * The server that a store is on, as far as it can be told: its timeline, which each promotion of a standby raises, and
- * in the upper half what tells this cluster from others.  A server that was cut off while another took its place may
- * come back, and still believes that it writes; what it is told then is lost.  So a store that has met the newer one
- * uses no connection to the older.
+ * The server that a store is on, as far as it can be identified: in the lower half of origin the timeline, which each
+ * promotion of a standby raises; in the upper half a hash that tells this cluster from others.
  *
- *   relaxed: each exchange asks before it is sent, again each second that it waits, and once it is answered; what was
- *            answered before the newer server was met may have been sent to the older one, too
+ * A server that was cut off while a standby took its place may come back and still accept writes, which will be lost.
+ * So a store that has met the newer server uses no connection to the older one.
+ *
+ *   relaxed: each exchange checks origin before it is sent, each second while it waits, and after its answer.  An
+ *            answer from before the newer server was met may be of the older one
  */
 struct pg_db {
 	struct hwts_db db;
 	PQconninfoOption *options;
-	_Atomic uint64_t origin; /* 0: not known */
-	_Atomic int64_t meta;    /* the oid of @_meta as it was last seen; 0: not yet */
-	bool met;                /* the first connection has told what is in between */
+	_Atomic uint64_t origin; /* 0: unknown */
+	_Atomic int64_t meta;    /* the oid of @_meta when it was last read; 0: not yet */
+	bool met; /* the first connection has found out whether there is a pooler, and where the tables are */
 };
 
-/* Parameters of a step in binary; the buffers stay with the connection. */
+/* The binary parameters of a step; the buffers stay with the connection. */
 struct pg_args {
 	int n;
 	char *values[HWTS_ARGS];
@@ -64,11 +66,11 @@ struct pg_args {
 struct pg_conn {
 	struct hwts_conn conn;
 	PGconn *handle;
-	uint64_t origin;       /* of its server; 0: not known */
-	bool was_silent;       /* its server has given up a transaction in which nothing was said for too long */
-	bool callers;          /* not ours: nothing is prepared there */
-	bool ready[HWTS_SQLS]; /* prepared */
-	struct pg_args args;   /* of the step that is sent */
+	uint64_t origin;       /* the origin of its server; 0: unknown */
+	bool was_silent;       /* the server has ended a transaction of it that was silent for too long */
+	bool callers;          /* a caller's: nothing is prepared on it */
+	bool ready[HWTS_SQLS]; /* the statement is prepared */
+	struct pg_args args;   /* of the step that is being sent */
 	int64_t patience_ns;
 };
 
@@ -77,7 +79,7 @@ static inline bool hwts_pg_is_pooled(const struct pg_conn *conn)
 	return conn->conn.db->pooled;
 }
 
-/* Each statement is sent with its text. */
+/* False: each statement is sent with its text. */
 static inline bool hwts_pg_prepares(const struct pg_conn *conn)
 {
 	return !hwts_pg_is_pooled(conn) && !conn->callers;
@@ -88,7 +90,7 @@ static inline struct pg_conn *pg_conn(struct hwts_conn *conn)
 	return (struct pg_conn *)conn;
 }
 
-/* By now. */
+/* True: a newer server has been met since this connection was made. */
 static inline bool hwts_pg_is_replaced(const struct pg_conn *conn)
 {
 	const struct pg_db *db = (const struct pg_db *)conn->conn.db;
@@ -97,23 +99,24 @@ static inline bool hwts_pg_is_replaced(const struct pg_conn *conn)
 	return conn->origin != 0 && conn->origin != atomic_load_explicit(&db->origin, memory_order_relaxed);
 }
 
-/* One statement of an exchange: a step of the table, or a text without parameters. */
+/* A statement of an exchange: a step of the table, or a text without parameters. */
 struct pg_step {
 	const struct hwts_step *from;
 	const char *text;
-	char *made; /* of from, where nothing is prepared */
-	bool sync;  /* a transaction ends here; the last step of an exchange has one in any case */
+	char *made; /* the text of `from`, where nothing is prepared */
+	bool sync;  /* a transaction ends here; the last step of an exchange always ends one */
 	PGresult *result;
 	int rc;
 };
 
 #define HWTS_PG_PATH "pg_catalog, pg_temp"
-#define HWTS_PG_ENTER "pg_catalog.set_config('search_path', '" HWTS_PG_PATH "', true)" /* until the commit, or LEAVE */
+#define HWTS_PG_ENTER "pg_catalog.set_config('search_path', '" HWTS_PG_PATH "', true)" /* until the commit or LEAVE */
 #define HWTS_PG_KEEP "pg_catalog.set_config('hwt_store.path', pg_catalog.current_setting('search_path'), true)"
-#define HWTS_PG_LEAVE "set_config('search_path', current_setting('hwt_store.path'), true)" /* to that of KEEP */
+/* Back to the path that KEEP noted. */
+#define HWTS_PG_LEAVE "set_config('search_path', current_setting('hwt_store.path'), true)"
 /*
- * Until the commit, or ROLE_BACK: a role that a task has taken may have no rights on the schema.  A task that has said
- * "reset all" has made the store forget the role that the connection had.
+ * Until the commit or ROLE_BACK.  A role that a task has taken may have no rights on the schema.  If a task has said
+ * "reset all", the role of the connection is forgotten.
  */
 #define HWTS_PG_OUR_ROLE                                                                                               \
 	"pg_catalog.set_config('hwt_store.task_role', pg_catalog.current_setting('role'), true),"                      \
@@ -122,75 +125,78 @@ struct pg_step {
 #define HWTS_PG_ROLE_BACK "set_config('role', current_setting('hwt_store.task_role'), true)"
 #define HWTS_PG_NOTE_ROLE "pg_catalog.set_config('hwt_store.role', pg_catalog.current_setting('role'), false)"
 
-/* In postgres_args.c. */
+/* postgres_args.c */
 void hwts_pg_args_free(struct pg_args *args);
 int hwts_pg_reserve(struct pg_args *args, const struct hwts_step *step);
 void hwts_pg_encode(struct pg_args *args, const struct hwts_step *step);
 int hwts_pg_decode(const PGresult *result, const struct hwts_step *step); /* calls step->each */
-int64_t hwts_pg_get(const PGresult *result, int row, int column);         /* of any integer type, bool too; null: 0 */
+int64_t hwts_pg_get(const PGresult *result, int row, int column);         /* of any integer type or bool; null: 0 */
 
-/* In postgres_error.c. */
+/* postgres_error.c */
 int hwts_pg_error(struct pg_conn *conn, const PGresult *result, const char *doing);
-int hwts_pg_says_reads(const struct pg_conn *conn); /* EACCES, if it has been said that it may only read */
-void hwts_pg_note_silence(struct pg_conn *conn, const char *state); /* of an error; NULL: it has none */
+int hwts_pg_says_reads(const struct pg_conn *conn); /* EACCES, if the server has said that this session may only read */
+void hwts_pg_note_silence(struct pg_conn *conn, const char *state); /* state: of an error, or NULL */
 
-/* In postgres.c. */
+/* postgres.c */
 int hwts_pg_run(struct pg_conn *conn, struct pg_step *steps, size_t n);
-/* One statement; *result is the caller's, and NULL on failure.  _by_path: by that of the role. */
+/*
+ * One statement.  *result belongs to the caller, and is NULL on failure.  _by_path: with the search path of the role.
+ */
 int hwts_pg_one(struct pg_conn *conn, const char *text, PGresult **result);
 int hwts_pg_one_by_path(struct pg_conn *conn, const char *text, PGresult **result);
-int hwts_pg_simple(struct pg_conn *conn, const char *text); /* any number of statements, no parameters; @ too */
+/* Any number of statements without parameters; replaces @. */
+int hwts_pg_simple(struct pg_conn *conn, const char *text);
 
-/* In postgres_exchange.c. */
+/* postgres_exchange.c */
 int hwts_pg_exchange(struct hwts_conn *conn, const struct hwts_step *steps, size_t n, unsigned flags);
 int hwts_pg_finish(struct hwts_conn *conn, int rc);
-int hwts_pg_begin_make(struct pg_conn *conn); /* a transaction in which one process makes something */
+int hwts_pg_begin_make(struct pg_conn *conn); /* begins a transaction that only one process at a time can be in */
 int hwts_pg_make(struct pg_conn *conn, const char *text);
 
-/* In postgres_unblock.c. */
+/* postgres_unblock.c */
 int hwts_pg_unblock(struct hwts_conn *conn, bool shard, int64_t id, int64_t age_ns);
 
-/* In postgres_dial.c. */
+/* postgres_dial.c */
 void hwts_pg_hear_notices(struct pg_conn *conn);
-int hwts_pg_dial(struct hwts_db *db, enum hwts_role role, struct pg_conn **conn); /* says nothing to the server yet */
+int hwts_pg_dial(struct hwts_db *db, enum hwts_role role, struct pg_conn **conn); /* sends no statement yet */
 void hwts_pg_hang_up(struct pg_conn *conn);
-int hwts_pg_find_pooler(struct pg_conn *conn); /* by the first connection of a database: sets pooled */
-int hwts_pg_find_place(struct pg_conn *conn);  /* likewise: sets schema */
-int hwts_pg_meet(struct pg_conn *conn);        /* a new connection: ENOTCONN if its server has been replaced */
+int hwts_pg_find_pooler(struct pg_conn *conn); /* called for the first connection of a database: sets pooled */
+int hwts_pg_find_place(struct pg_conn *conn);  /* called for the first connection of a database: sets schema */
+int hwts_pg_meet(struct pg_conn *conn); /* called for each connection: ENOTCONN if its server has been replaced */
 
-/* In postgres_schema.c. */
+/* postgres_schema.c */
 int hwts_pg_prepare(struct hwts_conn *conn);
 
-/* The tables, by oid.  Of another version one may be missing: null. */
+/* The tables, by oid.  Another version may lack some: null. */
 #define HWTS_PG_TABLES                                                                                                 \
 	"values (to_regclass($hwt$@_meta$hwt$)::oid), (to_regclass($hwt$@_kind$hwt$)::oid),"                           \
 	" (to_regclass($hwt$@_shard$hwt$)::oid), (to_regclass($hwt$@_member$hwt$)::oid),"                              \
 	" (to_regclass($hwt$@_group$hwt$)::oid), (to_regclass($hwt$@_timeout$hwt$)::oid)"
 
-/* In postgres_hidden.c. */
+/* postgres_hidden.c */
 int hwts_pg_look_hidden(struct hwts_conn *conn, bool missing, bool *remade);
 
-/* Whose the tables are, as a statement has it, and what this role may do there. */
+/* The owner of the tables, as a statement has the name, and what this role may do. */
 struct hwts_pg_home {
 	char owner[132];
-	bool is_owner; /* this role has the rights of the owner */
-	bool may_make; /* the owner may create there, and this role may act as the owner */
+	bool is_owner; /* this role has the owner's rights */
+	bool may_make; /* the owner may create objects in the schema, and this role may act as the owner */
 };
 
-/* Until the commit. */
+/* Until the commit this session has the role of the owner. */
 #define HWTS_PG_BE_OWNER                                                                                               \
 	"select set_config('role', pg_get_userbyid(c.relowner)::text, true) from pg_class c"                           \
 	" where c.oid = to_regclass($hwt$@_meta$hwt$)::oid;"
 
-/* In postgres_functions.c. */
+/* postgres_functions.c */
 int hwts_pg_make_functions(struct pg_conn *conn, const struct hwts_pg_home *home);
 
-/* In postgres_news.c. */
+/* postgres_news.c */
 int hwts_pg_listen(struct hwts_conn *conn, const struct hwts_shard_row *shards, size_t n, bool on);
 int hwts_pg_news_fd(struct hwts_conn *conn);
 int hwts_pg_news(struct hwts_conn *conn, bool signalled, hwts_hear *hear, void *ctx, int64_t *again_ns);
 
-/* In postgres_run.c. */
+/* postgres_run.c */
 int hwts_pg_open_run(struct hwts_conn *conn, void **handle);
 int hwts_pg_close_run(struct hwts_conn *conn, const struct hwts_step *steps, size_t n);
 void hwts_pg_drop_run(struct hwts_conn *conn);

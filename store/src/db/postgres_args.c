@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Parameters and results in PostgreSQL's binary form: integers in network order, an array as dimensions, whether it has
- * nulls, the type, the count, the first index, and then each item with its length.
+ * Parameters and results in PostgreSQL's binary form.  Integers are in network order.  An array is: number of
+ * dimensions, whether it may have nulls, type, count, first index; then each item with its length.
  */
 #include "db/postgres.h"
 
 #include <stdlib.h>
 
-enum { BOOL = 16, BYTEA = 17, INT8 = 20, INT2 = 21, INT4 = 23 }; /* the server's numbers of its types */
+enum { BOOL = 16, BYTEA = 17, INT8 = 20, INT2 = 21, INT4 = 23 }; /* oids of the types */
 
-#define HEAD 20 /* bytes of an array before its items */
+#define HEAD 20 /* bytes of an array before its first item */
 
 static void put_number(char **to, uint64_t value, unsigned len)
 {
@@ -31,7 +31,7 @@ static size_t bytes_of(const struct hwts_value *values, size_t n)
 	return bytes;
 }
 
-/* An array of keys or data. */
+/* Writes an array of keys or data. */
 static void put_bytes(char **to, const struct hwts_value *values, size_t n)
 {
 	put_number(to, n > 0, 4); /* dimensions */
@@ -67,7 +67,7 @@ static void put_array(char **to, char type, const struct hwts_value *value)
 	}
 }
 
-/* Room for all parameters, so that nothing fails for memory once statements are on their way. */
+/* Makes room for all parameters, so that no step fails for memory once statements are being sent. */
 int hwts_pg_reserve(struct pg_args *args, const struct hwts_step *step)
 {
 	const char *types = hwts_statements[step->sql].types;

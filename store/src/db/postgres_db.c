@@ -10,7 +10,7 @@
 #include <stdlib.h>
 
 #define LOCK_PATIENCE_MS 10000
-#define SKIP_LOCK_PATIENCE_MS 200 /* then without the rows that another transaction has locked */
+#define SKIP_LOCK_PATIENCE_MS 200 /* afterwards without the rows that another transaction has locked */
 
 static void close_db(struct hwts_db *base)
 {
@@ -20,7 +20,7 @@ static void close_db(struct hwts_db *base)
 	free(db);
 }
 
-/* Cuts off what libpq cites of the url: it may be of a password. */
+/* Cuts off the part of the url that libpq cites: it may be of a password. */
 static const char *without_citation(char *error)
 {
 	static const char *const cited[] = { ": \"", " after \"", " in \"" };
@@ -34,7 +34,7 @@ static const char *without_citation(char *error)
 	return error ? error : "no memory";
 }
 
-/* In English, whatever the program speaks: other languages quote in other ways. */
+/* Parses in English, whatever the program's language: messages in other languages quote in other ways. */
 static PQconninfoOption *parse(const char *url, char **error)
 {
 	locale_t english = newlocale(LC_ALL_MASK, "C", (locale_t)0), before;
@@ -49,7 +49,9 @@ static PQconninfoOption *parse(const char *url, char **error)
 	return options;
 }
 
-/* A password that is not encoded goes on in the host or in the port, and libpq would name these. */
+/*
+ * True: a password with unescaped characters has ended up in the host or the port, and an error of libpq would show it.
+ */
 static bool is_torn(const PQconninfoOption *options)
 {
 	for (const PQconninfoOption *option = options; option->keyword; option++) {
@@ -59,7 +61,7 @@ static bool is_torn(const PQconninfoOption *options)
 			return true;
 		for (const char *at = strchr(value, '@'); at && strcmp(option->keyword, "host") == 0;
 		     at = strchr(at + 1, '@'))
-			if (at > value && at[-1] != ',') /* else a socket without a file */
+			if (at > value && at[-1] != ',') /* otherwise a socket in the abstract namespace */
 				return true;
 	}
 	return false;
@@ -123,16 +125,16 @@ static int settle(struct pg_conn *conn)
 	    conn->conn.role == HWTS_BEGIN || conn->conn.role == HWTS_END ? (long long)SKIP_LOCK_PATIENCE_MS
 	    : conn->conn.role == HWTS_CONTROL ? (long long)HWTS_MIN(lease_ms / 2, LOCK_PATIENCE_MS)
 					      : (long long)LOCK_PATIENCE_MS);
-	if (PQserverVersion(conn->handle) >= 140000) /* a role may have it for the sessions of people */
+	if (PQserverVersion(conn->handle) >= 140000) /* a role may have this setting for sessions of people */
 		at += snprintf(text + at, sizeof(text) - (size_t)at, " set idle_session_timeout = 0;");
-	/* The tables may have been empty when a statement was planned: only indexes are good for them. */
+	/* The tables may have been empty when a statement was planned: so only plans by index are allowed. */
 	if (ours)
 		at +=
 		    snprintf(text + at, sizeof(text) - (size_t)at,
 			     " set enable_seqscan = off; set enable_hashjoin = off; set enable_mergejoin = off;"
 			     " set enable_bitmapscan = off; set enable_indexscan = on; set enable_indexonlyscan = on;"
 			     " set enable_nestloop = on; set jit = off; set plan_cache_mode = force_generic_plan;");
-	if (!synced) /* one that must be synced goes back to what the role has */
+	if (!synced) /* synced commits set it back to the role's own setting */
 		(void)snprintf(text + at, sizeof(text) - (size_t)at,
 			       " select set_config('hwt_store.synced', current_setting('synchronous_commit'), false);"
 			       " set synchronous_commit = off;");
@@ -141,7 +143,10 @@ static int settle(struct pg_conn *conn)
 	return hwts_pg_simple(conn, text);
 }
 
-/* EACCES: it may only read.  A pool tells what its server was when it first connected, so that is asked. */
+/*
+ * EACCES: the server only allows reading.  A pool reports the state at its own first connection, so the server is
+ * asked.
+ */
 static int check_writes(struct pg_conn *conn)
 {
 	PGresult *result;
@@ -150,7 +155,7 @@ static int check_writes(struct pg_conn *conn)
 
 	if (hwts_pg_says_reads(conn) == 0)
 		return 0;
-	/* Qualified: the search path is still the role's. */
+	/* Qualified names, as the search path is still the role's. */
 	rc = hwts_pg_one(conn,
 			 "select pg_catalog.pg_is_in_recovery() or"
 			 " pg_catalog.current_setting('default_transaction_read_only')::pg_catalog.bool",
@@ -160,7 +165,7 @@ static int check_writes(struct pg_conn *conn)
 	return reads ? hwts_pg_says_reads(conn) : rc;
 }
 
-/* A connection to the end of its beginning. */
+/* Finds out what is at the other end, checks it, and makes the settings. */
 static int greet(struct pg_conn *conn)
 {
 	struct pg_db *db = (struct pg_db *)conn->conn.db;
@@ -168,7 +173,7 @@ static int greet(struct pg_conn *conn)
 
 	if (rc == 0 && !db->met)
 		rc = hwts_pg_find_place(conn);
-	if (!db->met) /* the first connection is made by the open, and alone */
+	if (!db->met) /* the open makes the first connection, before any other thread */
 		db->met = rc == 0;
 	if (rc == 0 && db->db.pooled && conn->conn.role != HWTS_CALL)
 		return hwts_fail(ENOTSUP,
@@ -199,7 +204,7 @@ static int connect(struct hwts_db *base, enum hwts_role role, struct hwts_conn *
 	return rc;
 }
 
-/* The server's last words can be read before anything is sent. */
+/* Reads what the server has said last, for instance that it closes the connection, without sending anything. */
 static bool alive(struct hwts_conn *base)
 {
 	struct pg_conn *conn = pg_conn(base);
@@ -212,7 +217,7 @@ static bool alive(struct hwts_conn *base)
 	       PQtransactionStatus(conn->handle) == PQTRANS_IDLE;
 }
 
-/* Statements name the schema, in UTF-8. */
+/* Statements name the schema, and are in UTF-8. */
 static int check_encoding(const struct hwts_db *db, const PGconn *connection)
 {
 	const char *is = PQparameterStatus(connection, "client_encoding");
@@ -249,7 +254,7 @@ static int borrow(struct hwts_db *db, void *connection, struct hwts_conn **out)
 
 static int give_back(struct hwts_conn *conn, int rc)
 {
-	/* No such table, or column. */
+	/* Undefined table, undefined column. */
 	if (rc == EIO && (strstr(hwts_fail_text(), "(42P01)") || strstr(hwts_fail_text(), "(42703)")))
 		rc = hwts_fail(EINVAL, "postgresql: the connection leads to no store with tables %s_*",
 			       conn->db->prefix);
@@ -266,7 +271,7 @@ static bool blocks(void *connection)
 
 static void tend(struct hwts_conn *conn)
 {
-	(void)conn; /* autovacuum does it */
+	(void)conn; /* autovacuum does */
 }
 
 const struct hwts_engine hwts_postgres = {

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* A connection to a PostgreSQL server, and what is at its other end: a pooler perhaps, and which server. */
+/* Connecting to a PostgreSQL server; finding out whether a pooler is between, and which server it is. */
 #include "db/postgres.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 
 #define OPTIONS_MAX 50
-#define CONNECT_TIMEOUT_S "5"       /* of a host */
+#define CONNECT_TIMEOUT_S "5"       /* for each host */
 #define CALL_PATIENCE_NS HWT_S(120) /* a put of a million rows takes its time */
 
 void hwts_pg_hang_up(struct pg_conn *conn)
@@ -26,8 +26,8 @@ static void ignore_notice(void *arg, const char *message)
 static _Atomic PQnoticeReceiver libpqs;
 
 /*
- * libpq takes an error for a notice if it came with the end of an earlier answer.  Relaxed: libpqs is one function, and
- * the same for all connections.
+ * Notes a FATAL error that libpq passes as a notice, as it does if the error came with the end of an earlier answer.
+ * Relaxed: libpqs has only one value, the same for all connections.
  */
 static void hear_notice(void *arg, const PGresult *notice)
 {
@@ -40,7 +40,7 @@ static void hear_notice(void *arg, const PGresult *notice)
 		tell(NULL, notice);
 }
 
-/* Relaxed: as above. */
+/* Relaxed: as in hear_notice. */
 void hwts_pg_hear_notices(struct pg_conn *conn)
 {
 	PQnoticeReceiver before = PQsetNoticeReceiver(conn->handle, hear_notice, conn);
@@ -50,13 +50,16 @@ void hwts_pg_hear_notices(struct pg_conn *conn)
 		atomic_store_explicit(&libpqs, before, memory_order_relaxed);
 }
 
-/* The url, and what it leaves open.  libpq tries its hosts in turn; those that must write it asks whether they do. */
+/*
+ * Connects to the url, with defaults for what it leaves open.  libpq tries its hosts in turn; a connection that writes
+ * makes libpq skip servers that only read.
+ */
 static PGconn *dial(const struct pg_db *db)
 {
 	char patience[32];
 	const char *names[OPTIONS_MAX + 8], *values[OPTIONS_MAX + 8];
 	const char *defaults[][2] = {
-		{ "client_encoding", "UTF8" }, /* ours counts, whatever the url says */
+		{ "client_encoding", "UTF8" }, /* our encoding holds, whatever the url says */
 		{ "connect_timeout", CONNECT_TIMEOUT_S },
 		{ "fallback_application_name", "libhwt-store" },
 		{ "keepalives_idle", "5" },
@@ -115,19 +118,19 @@ int hwts_pg_dial(struct hwts_db *base, enum hwts_role role, struct pg_conn **out
 }
 
 /*
- * A pooler between this process and the server.
+ * Finding a pooler between this process and the server.
  *
- * In session mode a pooler does no harm: a connection keeps its backend until it closes.  In transaction mode each
- * transaction may meet another backend, so that LISTEN, prepared statements and settings are lost, or stay behind for
- * others.  That shows late and in many ways, so the first connection looks for it before it says anything else.
+ * A pooler in session mode does no harm: a connection keeps its backend until it closes.  In transaction mode each
+ * transaction may get another backend.  LISTEN, prepared statements and settings are lost then, or stay behind for
+ * others.  That shows late and in many ways, so the first connection looks for a pooler before anything else.
  *
- *   A pooler answers with a process id of its own making; the server's tells the truth.  If they differ there is one.
- *   Then two connections that are open at the same time never share a backend, unless it is taken from one of them
- *   between its transactions.  Poolers hand out first what came back last, so the second connection meets the backend
- *   that the first has just left; when others are busy it may need a few attempts.
+ *   A pooler reports a backend pid of its own making; pg_backend_pid() tells the real one.  If the two differ there is
+ *   a pooler.  Then the mode is found out: two connections that are open at the same time share a backend only in
+ *   transaction mode.  Poolers hand out first what came back last, so the second connection gets the backend that the
+ *   first has just left.  When other clients are busy that may take a few attempts.
  *
- * Through such a pooler a store puts, cancels and reads: its statements are not prepared, and what they need is set in
- * their transaction (postgres_exchange.c).  It cannot be started.
+ * Through a pooler in transaction mode a store puts, cancels and reads: its statements are not prepared, and their
+ * settings are made in each transaction (postgres_exchange.c).  Such a store cannot be started.
  */
 
 #define ATTEMPTS 5
@@ -147,7 +150,7 @@ static int backend_of(struct pg_conn *conn, const char *sql, int *pid)
 	return rc;
 }
 
-/* Returns whether the second connection has met the backend of the first, which stays open. */
+/* *shared: the second connection got the backend of the first, which stays open. */
 static int look(struct pg_conn *first, struct pg_conn *second, bool *shared)
 {
 	int mine = 0, others = 0, rc = backend_of(first, BACKEND, &mine);
@@ -177,7 +180,10 @@ int hwts_pg_find_pooler(struct pg_conn *conn)
 	return rc;
 }
 
-/* By the role's own path, so nothing may be left to that but the name: a function, type or operator could be a trap. */
+/*
+ * Uses the role's own search path to find the tables, so every other name is qualified: a function, type or operator of
+ * the path could be a trap.
+ */
 static const char PLACE[] =
     "select pg_catalog.quote_ident(n.nspname::pg_catalog.text) from pg_catalog.pg_namespace n where n.oid"
     " operator(pg_catalog.=) coalesce((select c.relnamespace from pg_catalog.pg_class c where c.oid"
@@ -202,16 +208,16 @@ int hwts_pg_find_place(struct pg_conn *conn)
 }
 
 /*
- * Whether another server has taken the place of this one; postgres.h says why.
+ * Finding out whether another server has taken the place of this one; postgres.h says why.
  */
 
 #define TIMELINE UINT64_C(0xffffffff)
 
-/* A standby cannot say, nor can a database that only resembles PostgreSQL: then it is not known. */
+/* A standby cannot answer, nor can a database that only resembles PostgreSQL: then origin stays unknown. */
 static const char ORIGIN[] = "select system_identifier, pg_catalog.pg_walfile_name(pg_catalog.pg_current_wal_lsn()),"
 			     " " HWTS_PLACE " from pg_catalog.pg_control_system()";
 
-/* A name of the log begins with eight digits of the timeline. */
+/* The name of a log file begins with eight digits of the timeline. */
 static uint64_t timeline_of(const char *name)
 {
 	char digits[9];

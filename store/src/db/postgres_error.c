@@ -1,16 +1,14 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/*
- * What the failures of a PostgreSQL server mean.
- */
+/* The meaning of a PostgreSQL server's errors. */
 #include "db/postgres.h"
 
 #define SILENT "25P03" /* idle_in_transaction_session_timeout */
 #define READS "25006"  /* a transaction that may only read */
 
 static const struct {
-	const char *state; /* the beginning of it */
+	const char *state; /* the first characters of the SQLSTATE */
 	int rc;
-	bool gone;          /* the connection is of no use any more */
+	bool gone;          /* the connection is unusable */
 	const char *advice; /* NULL: why_reads() */
 } meanings[] = {
 	{ "08", ECONNRESET, true, "" },
@@ -24,18 +22,18 @@ static const struct {
 	{ "42501", EACCES, false,
 	  "; grant the role the rights that store/doc/store.md lists, and hide no rows from it" },
 	{ READS, EACCES, true, NULL },
-	{ "0A000", EIO, true, "" }, /* a plan that does not fit the tables any more */
+	{ "0A000", EIO, true, "" }, /* a prepared plan does not fit the tables any more */
 	{ "26", EIO, true, "; a pooler in transaction mode breaks prepared statements: connect directly" },
 };
 
 static bool is_on(const struct pg_conn *conn, const char *setting)
 {
-	const char *is = PQparameterStatus(conn->handle, setting); /* NULL: PostgreSQL 13 does not say */
+	const char *is = PQparameterStatus(conn->handle, setting); /* NULL: PostgreSQL 13 does not report it */
 
 	return is && strcmp(is, "on") == 0;
 }
 
-/* The server says what has changed only after an answer, so the first failure may be of neither. */
+/* The server reports such a change only after an answer, so at the first failure neither may be set. */
 static const char *why_reads(const struct pg_conn *conn)
 {
 	if (is_on(conn, "in_hot_standby"))

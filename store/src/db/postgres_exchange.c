@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/*
- * Steps of sql.h as PostgreSQL executes them: one pipeline, which is one round trip and one transaction.
- */
+/* Executes steps of sql.h on PostgreSQL: one pipeline, which is one round trip and one transaction. */
 #include "db/postgres.h"
 
 #include <stdlib.h>
@@ -14,13 +12,13 @@ static const char SYNCED[] =
     "select set_config('synchronous_commit', case when current_setting('hwt_store.synced') in ('off', 'local') then"
     " 'on' else current_setting('hwt_store.synced') end, true)";
 
-/* A transaction of a caller's may wait for this very exchange. */
+/* The transaction of a caller may wait for this very exchange. */
 static const char BRIEF[] = "select set_config('lock_timeout', '200', true)";
 
-/* Through a pooler no setting holds for longer than a transaction. */
+/* Through a pooler a setting lasts only for a transaction. */
 static const char PATIENT[] = "select set_config('lock_timeout', '10000', true)";
 
-/* Connections of calls and tasks have the role's own synchronous_commit. */
+/* Connections of calls and tasks keep the role's own synchronous_commit. */
 static bool syncs(const struct pg_conn *conn)
 {
 	return conn->conn.role == HWTS_CALL || conn->conn.role == HWTS_TASK;
@@ -33,7 +31,7 @@ static bool is_empty(enum hwts_sql sql)
 	return text && !text[0];
 }
 
-/* What goes to the server; returns how many steps there are. */
+/* Writes the steps that go to the server.  Returns their number. */
 static size_t write_steps(struct pg_conn *conn, struct pg_step *out, const struct hwts_step *steps, size_t n,
 			  unsigned flags)
 {
@@ -55,7 +53,7 @@ static size_t write_steps(struct pg_conn *conn, struct pg_step *out, const struc
 			continue;
 		if (steps[i].after && count > 0 && !conn->callers) {
 			out[count - 1].sync = true;
-			if (pooled) /* in the transaction that begins here */
+			if (pooled) /* in the transaction that begins with this step */
 				out[count++] = (struct pg_step){ .text = ENTER };
 		}
 		out[count++] = (struct pg_step){ .from = &steps[i], .sync = steps[i].commits && !conn->callers };
@@ -81,12 +79,13 @@ int hwts_pg_exchange(struct hwts_conn *base, const struct hwts_step *steps, size
 		rc = out[i].from && out[i].from->after && !conn->callers ? 0 : out[i].rc;
 	for (size_t i = 0; i < count && rc == 0; i++)
 		if (out[i].rc == 0 && out[i].from && out[i].from->each)
-			rc = hwts_pg_decode(out[i].result, out[i].from) == 0 ? 0 : ECONNRESET; /* it has happened */
+			/* The exchange has happened. */
+			rc = hwts_pg_decode(out[i].result, out[i].from) == 0 ? 0 : ECONNRESET;
 	base->broken |= rc == ECONNRESET;
 	for (size_t i = 0; i < count; i++)
 		PQclear(out[i].result);
 	free(out);
-	/* Nothing was written, or nothing was committed. */
+	/* Nothing was written, or nothing committed. */
 	return rc == ECONNRESET && flags & (HWTS_READS | HWTS_OPEN) && !conn->callers ? ENOTCONN : rc;
 }
 
@@ -106,8 +105,8 @@ int hwts_pg_finish(struct hwts_conn *base, int rc)
 }
 
 /*
- * The server keeps in mind that a table was missing.  A wait for an advisory lock does not refresh that; to open a
- * table does, and the last statement opens pg_class.
+ * The server caches that a table is missing.  Waiting for an advisory lock does not refresh that cache, but opening a
+ * table does: the last statement opens pg_class.
  */
 int hwts_pg_begin_make(struct pg_conn *conn)
 {
@@ -115,7 +114,7 @@ int hwts_pg_begin_make(struct pg_conn *conn)
 				    "; select pg_advisory_xact_lock(hashtext('@_meta')); select from pg_class limit 0");
 }
 
-/* In one transaction.  Fails without effect. */
+/* Executes text in one transaction.  A failure has no effect. */
 int hwts_pg_make(struct pg_conn *conn, const char *text)
 {
 	int rc = hwts_pg_begin_make(conn);

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The functions of store/sql/functions.sql.  The store itself calls none of them, so a program goes on without: where
- * its role may not make them, or the database has no PL/pgSQL.
+ * The functions of store/sql/functions.sql.  The store calls none of them, so it also works without: where its role may
+ * not make them, or the database has no PL/pgSQL.
  *
- * Each open compares the functions that exist with those that should: text, owner, search path, and that not everybody
- * may call them.  A restored dump without owners or rights, a renamed schema, default privileges and a dropped function
- * all leave less than that.  The first line of a body has a hash of the whole function, so equal bodies are equal
- * functions, and the functions of an earlier version are told from those that a user has made beside them.
+ * Each open compares the functions that exist with those that should: text, owner, search path, and whether PUBLIC may
+ * call them.  A restored dump without owners or rights, a renamed schema, default privileges or a dropped function show
+ * as differences.  The first line of a body has a hash of the whole function.  So equal bodies are equal functions, and
+ * functions of an earlier version are told from functions that a user has made under the same name.
  *
- * They belong to the owner of the tables, whichever role opens the store.
+ * The functions belong to the owner of the tables, whichever role opens the store.
  */
 #include "db/postgres.h"
 
@@ -19,7 +19,7 @@ static const char *const LINE[] = {
 #include "sql/functions.h"
 };
 #define LINES HWTS_COUNT(LINE)
-#define FIRST 2 /* line of a function; before it the sequence */
+#define FIRST 2 /* the first line of a function; the lines before make the sequence */
 #define CREATE "create or replace function `"
 #define PATH "search_path=pg_catalog, pg_temp"
 
@@ -28,7 +28,7 @@ static bool begins_function(size_t i)
 	return strncmp(LINE[i], CREATE, strlen(CREATE)) == 0;
 }
 
-/* The line before the body. */
+/* True for the last line before the body. */
 static bool ends_head(const char *line)
 {
 	static const char end[] = " as $hwt$";
@@ -71,7 +71,7 @@ static void put_script(FILE *out)
 	}
 }
 
-/* 'NAME', with a comma before all but the first. */
+/* Writes 'NAME', with a comma before all but the first. */
 static void put_name(FILE *out, size_t i, const char *before)
 {
 	const char *name = strchr(LINE[i], '`') + 1;
@@ -79,7 +79,10 @@ static void put_name(FILE *out, size_t i, const char *before)
 	(void)fprintf(out, "%s%s'@_%.*s'", i > FIRST ? ", " : "", before, (int)strcspn(name, "("), name);
 }
 
-/* A row of VALUES: name, whether it runs with the rights of its owner, body.  Returns the last line of the function. */
+/*
+ * Writes a row of VALUES: name, whether the function runs with its owner's rights, body.  Returns the function's last
+ * line.
+ */
 static size_t put_row(FILE *out, size_t i)
 {
 	size_t function = i;
@@ -108,7 +111,7 @@ static void put_wanted(FILE *out)
 	(void)fputs(")", out);
 }
 
-/* What exists of those that are wanted: w is wanted, s is the store. */
+/* Compares the functions that are wanted (w) with those that exist; s is the store's owner and schema. */
 #define STORE                                                                                                          \
 	" s(owner, place) as (select c.relowner, c.relnamespace from pg_class c"                                       \
 	" where c.oid = to_regclass($hwt$@_meta$hwt$)::oid)"
@@ -135,7 +138,7 @@ static const char COMPARE[] =
     " pg_class c where " VIEWS " or c.relname = '@_number' and c.relnamespace = s.place) o, pg_roles r where r.oid ="
     " o.boss and r.oid <> s.owner limit 4) c) from s";
 
-/* The schema, the owner and the names are those of the store. */
+/* Schema, owner and names of the store. */
 #define BLOCK                                                                                                          \
 	"do $hwt$ declare"                                                                                             \
 	" home constant oid := (select c.relnamespace from pg_class c where c.oid = '`meta'::regclass);"               \
@@ -143,8 +146,9 @@ static const char COMPARE[] =
 	" names constant name[] := array[%s]; o record; g record; begin "
 
 /*
- * Before the functions are made, as the role that opens.  An earlier version let a superuser make them as its own.
- * What a lesser role owns may have been put there to be taken over, with rights that this role keeps.
+ * Executed before the functions are made, as the role that opens the store.  An earlier version let a superuser make
+ * them as its own: such functions are handed to the owner of the tables.  Functions of a lesser role are left alone:
+ * that role may have put them there to be taken over, with rights that it keeps.
  */
 static const char ADOPT[] = BLOCK
     "if current_setting('is_superuser') = 'on' then for o in select 'function ' || p.oid::regprocedure as name"
@@ -155,8 +159,8 @@ static const char ADOPT[] = BLOCK
     " loop execute format('alter %%s owner to %%s', o.name, boss::regrole); end loop; end if; end $hwt$;";
 
 /*
- * After: those of an earlier version with other arguments go, and the roles that may call them may call the new ones;
- * nothing is everybody's, whatever the default privileges are.
+ * Executed afterwards.  Functions of an earlier version with other arguments are dropped, and roles that could call
+ * them may call the new ones.  PUBLIC may call none, whatever the default privileges are.
  */
 static const char TIDY[] = BLOCK
     "for o in select p.oid, p.proname, p.proacl from pg_proc p where p.pronamespace = home and p.proname = any(names)"
@@ -169,7 +173,7 @@ static const char TIDY[] = BLOCK
     " and strpos(p.prosrc, '-- libhwt-store ') = 2 and has_function_privilege('public', p.oid, 'execute') loop"
     " execute format('revoke all on function %%s from public', o.oid::regprocedure); end loop; end $hwt$;";
 
-/* Separated by commas. */
+/* Writes the names, separated by commas. */
 static void put_names(FILE *out)
 {
 	for (size_t i = FIRST; i < LINES; i++)
@@ -177,7 +181,7 @@ static void put_names(FILE *out)
 			put_name(out, i, "");
 }
 
-/* What is written to *out; NULL: no memory. */
+/* Closes out, and returns what was written.  NULL: no memory. */
 static char *closed(FILE *out, char **text)
 {
 	bool failed = ferror(out);
@@ -233,8 +237,8 @@ static char *script(void)
 
 struct comparison {
 	int64_t wrong;
-	bool exist, open; /* some do; everybody may call one that runs with the owner's rights */
-	char cure[1000];  /* what helps against things of another role, a few of them; "": there are none */
+	bool exist, open; /* exist: some do.  open: PUBLIC may call one that runs with its owner's rights */
+	char cure[1000];  /* statements that mend what belongs to another role, for a few of them; "": none */
 };
 
 static int compare(struct pg_conn *conn, struct comparison *is)
@@ -255,7 +259,10 @@ static int compare(struct pg_conn *conn, struct comparison *is)
 	return rc;
 }
 
-/* The server logs each refusal, and others need not know that a role without rights has opened the store. */
+/*
+ * Does not try what would be refused: the server logs each refusal, and it need not show that a role without rights
+ * opened the store.
+ */
 static int make(struct pg_conn *conn, const struct hwts_pg_home *home, struct comparison *is)
 {
 	char *text, reason[200] = "the role may not act as the owner, or the owner may not create in the schema";

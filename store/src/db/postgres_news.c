@@ -2,8 +2,9 @@
 /*
  * News between processes on a PostgreSQL server: notifications on a channel for each shard.
  *
- * Each role that may connect to a database may listen and notify there.  So the name of each channel has a part of the
- * store's random text: a role that may not read @_meta hears no news, with ids and groups, and sends none.
+ * Each role that may connect to a database may listen and notify in it.  So the name of each channel contains a part of
+ * the store's random text: a role that may not read @_meta can neither hear news, with its ids and groups, nor send
+ * any.
  */
 #include "db/postgres.h"
 
@@ -32,7 +33,10 @@ int hwts_pg_news_fd(struct hwts_conn *base)
 	return PQsocket(pg_conn(base)->handle);
 }
 
-/* Reads a number and the character that must follow it, if any; what is beyond the range is the end of the range. */
+/*
+ * Reads a number and the character that must follow it, if any.  A number beyond the range becomes the end of the
+ * range.
+ */
 static bool read_number(const char **news, char behind, int64_t *number)
 {
 	char *end;
@@ -52,7 +56,7 @@ static int digit(char c)
 	return at ? (int)(at - digits) : -1;
 }
 
-/* What may follow: ":priority:group", where the group has two digits a byte. */
+/* Reads ":priority:group" if it follows; the group has two hex digits for each byte. */
 static void read_group(const char **news, struct hwts_due *due)
 {
 	const char *at = *news + 1;
@@ -68,7 +72,7 @@ static void read_group(const char **news, struct hwts_due *due)
 	*news = at;
 }
 
-/* "id:due:len,..." */
+/* Reads "id:due:len,...". */
 static void hear_rows(const char *news, int32_t shard, hwts_hear *hear, void *ctx)
 {
 	int64_t id, due_us, len;

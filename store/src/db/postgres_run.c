@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/*
- * A run in a transaction of PostgreSQL.
- */
+/* A run in a transaction of PostgreSQL. */
 #include "db/postgres.h"
 
 /*
- * Until the commit: the connection plans as its user has it, and the end must have the plan that our own connections
- * keep.  In a table of few rows the planner would read them all, and do so still when there are many.  A role that the
- * task has taken may have no rights on the tables: the end has that of the connection, HWTS_PG_NOTE_ROLE.
+ * Until the commit.  The connection plans as its user has configured, but the end needs the plan of our own
+ * connections: with few rows in the table the planner would choose to read all, and keep that plan when there are many.
+ * A role that the task has taken may have no rights on the tables: the end has the role of the connection,
+ * HWTS_PG_NOTE_ROLE.
  */
 static const char OUR_PLAN[] = "select " HWTS_PG_KEEP ", " HWTS_PG_ENTER ", " HWTS_PG_OUR_ROLE
 			       ", pg_catalog.set_config('enable_seqscan', 'off', true),"
@@ -19,7 +18,7 @@ static const char USERS_PATH[] = "select " HWTS_PG_ROLE_BACK ", " HWTS_PG_LEAVE;
 int hwts_pg_open_run(struct hwts_conn *base, void **handle)
 {
 	struct pg_conn *conn = pg_conn(base);
-	/* The savepoint is gone if the task ends the transaction. */
+	/* If the task ends the transaction the savepoint is gone. */
 	int rc = hwts_pg_simple(conn, "begin; savepoint hwt_run");
 
 	if (rc != 0) {
@@ -37,7 +36,7 @@ static bool is_state(const struct pg_step *step, const char *state)
 	return is && strcmp(is, state) == 0;
 }
 
-/* The steps, and the commit behind them. */
+/* The steps of the end, followed by the commit. */
 static int close_by(struct pg_conn *conn, const struct hwts_step *ends, size_t n)
 {
 	struct pg_step steps[4 + HWTS_CLOSING] = { { .text = "release savepoint hwt_run" }, { .text = OUR_PLAN } };
@@ -68,7 +67,7 @@ int hwts_pg_close_run(struct hwts_conn *base, const struct hwts_step *steps, siz
 	struct pg_conn *conn = pg_conn(base);
 	int rc = 0;
 
-	hwts_pg_hear_notices(conn); /* what the task has set may be gone with its stack */
+	hwts_pg_hear_notices(conn); /* a receiver that the task has set may be gone with its stack */
 	if (PQstatus(conn->handle) != CONNECTION_OK)
 		rc = hwts_pg_error(conn, NULL, "run");
 	else if (PQtransactionStatus(conn->handle) == PQTRANS_IDLE)
@@ -100,7 +99,7 @@ void hwts_pg_drop_run(struct hwts_conn *base)
 	hwts_pg_hear_notices(conn);
 	if (status == PQTRANS_IDLE)
 		return;
-	/* In the middle of a copy, say: a new connection is cheaper than to find out. */
+	/* Perhaps amid a COPY: a new connection is cheaper than finding out. */
 	if ((status != PQTRANS_INTRANS && status != PQTRANS_INERROR) || hwts_pg_simple(conn, "rollback") != 0)
 		base->broken = true;
 }

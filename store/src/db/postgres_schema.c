@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The tables of a PostgreSQL store, which store/sql/ has. */
+/* The tables of a PostgreSQL store; store/sql/ has their definitions. */
 #include "db/postgres.h"
 
 #include <stdio.h>
@@ -17,7 +17,10 @@ static const char VERSION[] =
     "select m.version, (select bool_or(row_security_active(t.oid)) from (" HWTS_PG_TABLES ") t (oid)),"
     " m.tableoid::bigint from @_meta m";
 
-/* The tables and the row of meta are made in one transaction: without it they show nothing, or were emptied. */
+/*
+ * The tables and the row of @_meta are made in one transaction.  Without the row, the tables were emptied, or policies
+ * hide it.
+ */
 static int read_version(struct pg_conn *conn, int *version)
 {
 	struct pg_db *db = (struct pg_db *)conn->conn.db;
@@ -38,7 +41,7 @@ static int read_version(struct pg_conn *conn, int *version)
 	return rc == 0 && !is ? hwts_fail_emptied(&db->db) : rc;
 }
 
-/* 0: there are no tables. */
+/* *version 0: there are no tables. */
 static int version_of(struct pg_conn *conn, int *version)
 {
 	PGresult *result;
@@ -51,7 +54,7 @@ static int version_of(struct pg_conn *conn, int *version)
 	return is ? read_version(conn, version) : rc;
 }
 
-/* One makes them.  Another, perhaps of a role that may not add an index to them, finds them made. */
+/* Only one process makes the tables.  Another process, whose role may have fewer rights, finds them made. */
 static int make_tables(struct pg_conn *conn, int *version)
 {
 	int rc = hwts_pg_begin_make(conn);
@@ -64,7 +67,7 @@ static int make_tables(struct pg_conn *conn, int *version)
 	return rc == 0 ? version_of(conn, version) : rc;
 }
 
-/* Where the tables are, and whether this role may act as their owner. */
+/* The schema and owner of the tables, and whether this role may act as the owner. */
 static const char HOME[] =
     "select quote_ident(r.rolname::text), pg_has_role(r.oid, 'usage'),"
     " pg_has_role(r.oid, case when current_setting('server_version_num')::int < 160000 then 'member' else 'set' end)"
@@ -74,7 +77,7 @@ static const char HOME[] =
     " from pg_class c, pg_namespace n, pg_roles r"
     " where c.oid = to_regclass($hwt$@_meta$hwt$)::oid and n.oid = c.relnamespace and r.oid = c.relowner";
 
-/* Makes the views that are missing, if this role may.  It asks first, as the server logs each refusal. */
+/* Makes the views.  Only a broken connection and a lack of memory are failures: the store works without them. */
 static int make_views(struct pg_conn *conn)
 {
 	int rc = hwts_pg_make(conn, VIEWS);

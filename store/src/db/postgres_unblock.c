@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Ends what keeps a row locked, though its client says nothing any more.
+ * Ends a connection that keeps a row locked while its client is silent.
  *
- * A client of the store's that stands still amid an exchange, or is cut off, leaves its backend waiting for it in the
- * transaction: there no timeout of the server acts but tcp_user_timeout.  The server names the backends that have
- * locked a row to one that waits for it.  So one connection waits, and another asks for what it waits, and ends that
- * backend if it has this role, is a store's, and has waited amid an exchange for its client for as long as is given.
+ * A client that stands still amid an exchange, or is cut off, leaves its backend waiting for it inside the transaction;
+ * no timeout of the server acts there except tcp_user_timeout.  pg_blocking_pids() names the backends that block a
+ * backend which waits for a lock.  So one connection waits for the row, and another asks what the first waits for.  It
+ * ends that backend if the backend has this role, belongs to a store, and has waited for its client amid an exchange
+ * for age_ns.
  *
- * A backend is "active" until the end of the exchange, and each statement of it that arrives renews state_change.
- * Between exchanges a backend is "idle in transaction", and idle_in_transaction_session_timeout ends it: a task that
- * works for long without a statement has set that for itself.
+ * A backend is "active" until the end of the exchange, and each statement of the exchange that arrives renews
+ * state_change.  Between exchanges a backend is "idle in transaction", and idle_in_transaction_session_timeout ends it:
+ * a task that works for long without a statement has changed that setting for itself.
  */
 #include "db/postgres.h"
 
@@ -17,7 +18,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#define ASKS 10 /* as the other waits */
+#define ASKS 10 /* attempts, while the other connection waits */
 #define ASK_APART_MS 15
 
 static const char SHARD[] = "with s as materialized (select owner from @_shard where id = $1::bigint for no key update)"
@@ -37,7 +38,7 @@ static int ask(struct pg_conn *conn, const char *text, int *count, int *first)
 	return rc;
 }
 
-/* Begins to wait for the row. */
+/* Starts to wait for the row. */
 static int wait_for_row(struct pg_conn *conn, bool shard, int64_t id)
 {
 	char number[24], *sql = hwts_sql(conn->conn.db, shard ? SHARD : ROW);
@@ -65,7 +66,7 @@ static int end_blockers(struct pg_conn *conn, struct pg_conn *waits, int pid, in
 		struct pollfd fd = { .fd = PQsocket(waits->handle), .events = POLLIN };
 
 		if (poll(&fd, 1, ASK_APART_MS) != 0)
-			break; /* it has the row, or waits no longer */
+			break; /* the other connection has the row, or has stopped waiting */
 		rc = ask(conn, text, ended, &is);
 	}
 	return rc;

@@ -48,7 +48,7 @@ static const char *advice(int rc, int code)
 	}
 }
 
-/* It is about a row, or a page, and not about the file. */
+/* True: the failure concerns a row or a page, not the file. */
 static bool refuses(int rc)
 {
 	int code = rc & 0xff;
@@ -63,7 +63,7 @@ int hwts_sqlite_error(struct sqlite_conn *conn, int rc, const char *doing)
 	int code = conn->handle ? sqlite3_extended_errcode(conn->handle) : rc;
 
 	conn->conn.refused = is == EIO && refuses(rc);
-	/* A connection that has met a failing disk is made again. */
+	/* A connection that has met a failing disk is closed and made again. */
 	if (is == EIO && (!conn->conn.refused || (rc & 0xff) == SQLITE_CORRUPT))
 		conn->conn.broken = true;
 	return hwts_fail(is, "sqlite: %s: %s (%s)%s", doing, conn->handle ? sqlite3_errmsg(conn->handle) : "no handle",
@@ -74,7 +74,7 @@ int hwts_sqlite_error(struct sqlite_conn *conn, int rc, const char *doing)
  * Statements
  */
 
-/* Prepared once in each connection. */
+/* Each connection prepares a statement once. */
 static sqlite3_stmt *prepared(struct sqlite_conn *conn, int *rc, const char *text)
 {
 	struct sqlite_statement *statement = conn->statements;
@@ -191,7 +191,7 @@ int hwts_sqlite_commit(struct sqlite_conn *conn, int rc)
 {
 	if (rc == 0)
 		rc = hwts_sqlite_do(conn, "commit", NOTHING);
-	/* Also after a commit that failed: its transaction is still open then. */
+	/* A commit that failed leaves its transaction open. */
 	if (rc != 0 && !sqlite3_get_autocommit(conn->handle)) {
 		for (size_t i = 0; i < HWTS_SQLITE_STATEMENTS && conn->statements[i].text; i++)
 			sqlite3_reset(conn->statements[i].made);
@@ -223,7 +223,7 @@ static int make(struct sqlite_conn *conn, enum hwts_sql sql)
 	return rc == SQLITE_OK ? 0 : hwts_sqlite_error(conn, rc, "prepare");
 }
 
-/* Executes a statement, for each element of its arrays. */
+/* Executes a statement, for an array once for each element. */
 static int execute(struct sqlite_conn *conn, const struct hwts_step *step)
 {
 	const struct hwts_statement *statement = &hwts_statements[step->sql];
@@ -273,7 +273,7 @@ int hwts_sqlite_exchange(struct hwts_conn *base, const struct hwts_step *steps, 
 	}
 	if (rc != 0)
 		return rc;
-	conn->now_us = hwts_wall_us(); /* with the lock: see rows_send.c */
+	conn->now_us = hwts_wall_us(); /* under the lock: rows_send.c says why */
 	conn->read_ns = hwt_now();
 	conn->boot_us = hwts_boot_ns() / 1000;
 	for (size_t i = 0; i < n && rc == 0; i++)

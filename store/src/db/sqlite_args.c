@@ -4,11 +4,11 @@
 
 #include <stdlib.h>
 
-#define NOW 31 /* the parameters that stand for the clocks; sql.c */
+#define NOW 31 /* numbers of the parameters for the clocks; sql.c */
 #define BOOT 32
 #define MONO 30
 
-/* ",1,5," or "[1,5]" */
+/* Binds the list as ",1,5," or "[1,5]", by ends. */
 static int bind_list(sqlite3_stmt *made, int at, const char *ends, const struct hwts_value *value)
 {
 	const int64_t *items = value->bytes;
@@ -60,8 +60,9 @@ int hwts_sqlite_bind(struct sqlite_conn *conn, const struct hwts_step *step, siz
 	sqlite3_stmt *made = conn->made[step->sql];
 	int rc = SQLITE_OK, most = sqlite3_bind_parameter_count(made);
 
-	for (int i = 0; i < most && types[i] && rc == SQLITE_OK; i++) /* PostgreSQL's text may have more */
-		if (element == 0 || types[i] <= 'Z')                  /* what is no array is bound already */
+	/* The text for PostgreSQL may have more parameters. */
+	for (int i = 0; i < most && types[i] && rc == SQLITE_OK; i++)
+		if (element == 0 || types[i] <= 'Z') /* scalars stay bound from element 0 */
 			rc = bind(made, i + 1, types[i], &step->args[i], element);
 	if (rc == SQLITE_OK && most >= MONO)
 		rc = sqlite3_bind_int64(made, MONO, conn->read_ns);
@@ -82,7 +83,7 @@ int hwts_sqlite_tell(sqlite3_stmt *made, const struct hwts_step *step)
 		row[i] = (struct hwts_value){ .number = 0 };
 		if (type == SQLITE_INTEGER) {
 			row[i].number = sqlite3_column_int64(made, i);
-		} else if (type != SQLITE_NULL) { /* texts are UTF-8 only when asked for as such */
+		} else if (type != SQLITE_NULL) { /* text is UTF-8 only if it is read as text */
 			row[i].bytes = type == SQLITE_TEXT ? (const void *)sqlite3_column_text(made, i)
 							   : sqlite3_column_blob(made, i);
 			row[i].len = (size_t)sqlite3_column_bytes(made, i);

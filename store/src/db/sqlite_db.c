@@ -1,22 +1,20 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/*
- * A SQLite database, its connections, and the runs that have one for their transaction.
- */
+/* A SQLite database and its connections; runs in a transaction. */
 #include "db/sqlite.h"
 
 #include <stdlib.h>
 #include <unistd.h>
 
-#define HALT_STEPS 10000 /* of SQLite's, and a look asks whether it is still of use */
+#define HALT_STEPS 10000 /* after this many steps of SQLite a look checks whether the store is being stopped */
 
 /*
- * A fork copies SQLite's mutexes as other threads hold them, and its list of the locks of this process, of which the
- * child has none: its open would hang, or its reads would lock nothing.
+ * A fork copies SQLite's mutexes in the state in which other threads hold them, and its list of this process's locks,
+ * of which the child has none.  In the child an open would hang, or reads would lock nothing.
  */
-static atomic_uint databases; /* that are open, also in the parent at the fork */
-static _Atomic pid_t owner;   /* the process that opened the newest of them */
+static atomic_uint databases; /* how many are open; a child counts those of its parent */
+static _Atomic pid_t owner;   /* the process that opened the newest database */
 
-/* Relaxed: a fork copies what its own thread would read; no other thread's order matters. */
+/* Relaxed: a fork copies the values that its own thread sees; the order of other threads' accesses does not matter. */
 static int refuse_after_fork(void)
 {
 	if (atomic_load_explicit(&databases, memory_order_relaxed) == 0 ||
@@ -27,7 +25,7 @@ static int refuse_after_fork(void)
 			 " or start the child by exec");
 }
 
-/* sqlite:file:PATH?mode=ro is a store that only looks: nothing is made or changed, also not by the open. */
+/* sqlite:file:PATH?mode=ro opens a store for reading: nothing is made or changed, not even by the open. */
 #define LOOKS "?mode=ro"
 
 static bool only_looks(const char *path)
@@ -102,7 +100,7 @@ static void close_db(struct hwts_db *base)
 	pthread_cond_destroy(&db->unlocked);
 	free(db->path);
 	free(db);
-	atomic_fetch_sub_explicit(&databases, 1, memory_order_relaxed); /* Relaxed: see refuse_after_fork. */
+	atomic_fetch_sub_explicit(&databases, 1, memory_order_relaxed); /* Relaxed: as in refuse_after_fork. */
 }
 
 static void close_handle(struct sqlite_conn *conn)
@@ -127,7 +125,7 @@ static void disconnect(struct hwts_conn *base)
 	close_handle(conn);
 }
 
-/* Asked by SQLite when another process holds the lock. */
+/* SQLite calls it while another process holds the lock. */
 static int wait_for_lock(void *arg, int count)
 {
 	struct sqlite_conn *conn = arg;
@@ -143,7 +141,7 @@ static int wait_for_lock(void *arg, int count)
 	return (int64_t)count * HWT_MS(1) < patience_ns;
 }
 
-/* SQLite answers with the mode that it has now, and no error if that is another one. */
+/* SQLite answers with the mode that holds now: if that is another mode it reports no error. */
 static int read_mode(void *is_wal, int columns, char **values, char **names)
 {
 	(void)names;
@@ -151,7 +149,7 @@ static int read_mode(void *is_wal, int columns, char **values, char **names)
 	return 0;
 }
 
-/* Not 0: a look ends. */
+/* Not 0 ends the statement of a look. */
 static int is_halted(void *conn)
 {
 	return hwts_read_halts(conn);
@@ -174,7 +172,7 @@ static int settle(struct sqlite_conn *conn, enum hwts_role role)
 		return hwts_fail(EACCES,
 				 "sqlite: %s can be read only; the file and its folder must be writable for this user",
 				 sqlite_db(&conn->conn)->path);
-	/* This pragma does not call the busy handler while another process opens the file. */
+	/* While another process opens the file, this pragma fails without calling the busy handler. */
 	do {
 		rc = sqlite3_exec(conn->handle, "pragma journal_mode = wal", read_mode, &is_wal, NULL);
 	} while ((rc & 0xff) == SQLITE_BUSY && hwt_now() < give_up_ns && (hwts_sleep_ns(HWT_MS(1)), true));
@@ -186,7 +184,7 @@ static int settle(struct sqlite_conn *conn, enum hwts_role role)
 				 " network's file system, or a VFS without it",
 				 sqlite_db(&conn->conn)->path);
 	conn->full = true;
-	/* What a long reader has made grow shrinks when the log begins again. */
+	/* A log that a long reader has made grow is cut when it begins again. */
 	rc = sqlite3_exec(conn->handle, "pragma journal_size_limit = 67108864", NULL, NULL, NULL);
 	if (rc != SQLITE_OK)
 		return hwts_sqlite_error(conn, rc, "open");
@@ -267,7 +265,7 @@ static int give_back(struct hwts_conn *base, int rc)
 	return rc;
 }
 
-/* Also one that has only read: a commit of the store's would end its hope to write. */
+/* True also for a transaction that has only read: after a commit of the store it could not write any more. */
 static bool blocks(void *connection)
 {
 	return sqlite3_txn_state(connection, NULL) != SQLITE_TXN_NONE;
@@ -279,7 +277,7 @@ static bool alive(struct hwts_conn *conn)
 }
 
 /*
- * A run in a transaction: it is the writer, and has SQLite's lock, until it ends
+ * A run in a transaction: its connection is the writer, and has SQLite's lock, until the run ends
  */
 
 static int open_run(struct hwts_conn *base, void **handle)
@@ -289,14 +287,16 @@ static int open_run(struct hwts_conn *base, void **handle)
 
 	if (rc != 0)
 		return rc;
-	rc = hwts_sqlite_do(conn, "savepoint hwt_run", NOTHING); /* is gone if the task ends the transaction */
+	rc = hwts_sqlite_do(conn, "savepoint hwt_run", NOTHING); /* gone if the task ends the transaction */
 	if (rc != 0)
 		return hwts_sqlite_commit(conn, rc);
 	*handle = conn->handle;
 	return 0;
 }
 
-/* A statement that the task has left in the middle would keep its snapshot, and no transaction could begin after it. */
+/*
+ * Resets statements that the task has left unfinished: they would keep their snapshot, and no transaction could begin.
+ */
 static void reset_all(struct sqlite_conn *conn)
 {
 	for (sqlite3_stmt *made = sqlite3_next_stmt(conn->handle, NULL); made;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Which file a url means, and whether it is still there. */
+/* Finding the file of a url, and checking that it is still there. */
 #define _XOPEN_SOURCE 700
 #include "db/sqlite.h"
 
@@ -8,7 +8,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* By SQLite itself: the close of any other descriptor would take the locks of this process away.  Why it could not. */
+/*
+ * Makes the file with SQLite: closing any other descriptor of the file would drop this process's locks.  Returns errno.
+ */
 static int make_file(const char *path)
 {
 	sqlite3 *made = NULL;
@@ -21,8 +23,8 @@ static int make_file(const char *path)
 }
 
 /*
- * The absolute path, without links: later connections must find the same file after a chdir, and inotify watches the
- * folder in which the file really is.
+ * Finds the absolute path without links: later connections must find the same file after a chdir, and inotify watches
+ * the folder that really has the file.
  */
 int hwts_sqlite_find_file(const char *path, char **found)
 {
@@ -30,7 +32,7 @@ int hwts_sqlite_find_file(const char *path, char **found)
 
 	if (why == ENOENT)
 		return hwts_fail(ENOENT, "sqlite: %s: there is no such folder; make it first", path);
-	if (why != 0) { /* the first connection says it */
+	if (why != 0) { /* the first connection reports it */
 		*found = hwts_copy(path);
 		return *found ? 0 : ENOMEM;
 	}
@@ -45,7 +47,10 @@ static bool file_has_moved(struct sqlite_conn *conn)
 	return sqlite3_file_control(conn->handle, "main", SQLITE_FCNTL_HAS_MOVED, &moved) == SQLITE_OK && moved;
 }
 
-/* All connections of a process share what it knows of the log, so no connection may use another one. */
+/*
+ * True: the log is another file than the connections of this process have used.  They share what they know of the log,
+ * so none may go on with another.
+ */
 static bool log_has_moved(struct sqlite_db *db)
 {
 	char path[4096];
@@ -66,9 +71,9 @@ static bool log_has_moved(struct sqlite_db *db)
 }
 
 /*
- * In a transaction.  What is written into files that have no name any more is gone when this process ends.  They may
- * have been removed; or the program has opened and closed the file itself, which takes the locks of the whole process
- * away, and then another one took itself for the last and removed the log.
+ * Called in a transaction.  What is written into files without a name is lost when this process ends.  Either the files
+ * were removed; or the program has opened and closed the file itself, which drops the locks of the whole process, and
+ * another process that took itself for the last has removed the log.
  */
 int hwts_sqlite_check_files(struct sqlite_conn *conn)
 {
@@ -83,7 +88,7 @@ int hwts_sqlite_check_files(struct sqlite_conn *conn)
 			 db->path);
 }
 
-/* A file of a caller's connection, whose statements mean the first that has the table. */
+/* The file of a caller's connection.  Its statements use the first attached database that has the table. */
 struct callers {
 	sqlite3 *handle;
 	char table[32];
@@ -104,7 +109,7 @@ static int look_into(void *arg, int columns, char **values, char **names)
 	callers->found = true;
 	file = sqlite3_db_filename(callers->handle, values[1]);
 	if (!file || stat(file, &callers->is) != 0)
-		callers->is = (struct stat){ .st_ino = 0 }; /* in memory, or removed */
+		callers->is = (struct stat){ .st_ino = 0 }; /* a database in memory, or a file that was removed */
 	return 0;
 }
 

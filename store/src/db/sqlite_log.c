@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The length of SQLite's log.  Each commit that makes the log longer by a part moves the log into the file: with
- * SQLite's own wal_autocheckpoint every commit would do so once the log is long, which halves the puts.  The log begins
- * again only at a moment at which nobody reads it, and while one reader comes after another there is none.  So control
- * makes one.
+ * The length of SQLite's log.  A commit that makes the log longer by a part copies the log into the file.  With
+ * SQLite's own wal_autocheckpoint each commit would do that once the log is long, which halves the puts.
+ *
+ * The log begins again only while no connection reads it.  If readers follow each other without a gap there is no such
+ * moment, so control makes one.
  */
 #include "db/sqlite.h"
 
 #define LOG_PART_PAGES 1000
 #define LOG_LONG_PAGES 4096            /* 16 MiB */
-#define RESTART_PATIENCE_NS HWT_MS(30) /* for readers of the log; the writers wait as long */
+#define RESTART_PATIENCE_NS HWT_MS(30) /* how long to wait for readers of the log; writers wait as long */
 
 int hwts_sqlite_wal_hook(void *arg, sqlite3 *handle, const char *name, int pages)
 {
@@ -22,7 +23,7 @@ int hwts_sqlite_wal_hook(void *arg, sqlite3 *handle, const char *name, int pages
 	return SQLITE_OK;
 }
 
-/* A reader of an old snapshot keeps the log from beginning again: the next renewal tries again. */
+/* Makes the log begin again.  A reader of an old snapshot prevents it: the next renewal tries again. */
 static void begin_log_again(struct sqlite_conn *conn)
 {
 	struct sqlite_db *db = sqlite_db(&conn->conn);

@@ -4,14 +4,13 @@
  *
  * Structure
  *
- *   A put leaves a row in @_hint when the holder of its shard is another process.  The holder watches the -wal file by
- *   inotify.  The event comes when the log is written, which is before the commit can be seen: the log is synced in
- *   between, which takes as long as the disk likes.  So after an event the holder checks for 2 s: each 2 ms at first,
- *   then less and less often, by a quarter of the time since.  What becomes visible later waits for the look-ahead,
- *   which comes each third of the lease.  A check is PRAGMA data_version, a few microseconds, and the hints if that
- *   changed.
+ *   A put leaves a row in @_hint if another process holds the shard.  The holder watches the -wal file by inotify.  The
+ *   event comes when the log is written, before the commit becomes visible: the log is synced in between, which may
+ *   take long.  So after an event the holder checks for 2 s: every 2 ms at first, then more and more seldom, each time
+ *   after a quarter of the time since the event.  Rows that become visible later are left to the look-ahead, each third
+ *   of a lease.  A check is PRAGMA data_version, which takes a few microseconds, and the hints if that has changed.
  *
- *   Hints have consecutive numbers.  A holder that finds a gap (it slept while they were removed) reads its window
+ *   Hints have consecutive numbers.  A holder that finds a gap (it slept while hints were removed) reads its window
  *   again.
  */
 #define _GNU_SOURCE
@@ -31,7 +30,7 @@
 #define HINTS_A_SLICE 5000
 #define SLICES_MAX 40
 
-/* The number of the last hint that was ever left. */
+/* Reads the number of the newest hint, even if that hint has been removed. */
 static int last_hint(struct sqlite_conn *conn, int64_t *seq)
 {
 	return hwts_sqlite_ask(conn, seq, "select seq from sqlite_sequence where name = '@_hint'", NOTHING);
@@ -60,7 +59,8 @@ static void watch(struct sqlite_conn *conn)
 #endif
 
 /*
- * Before each take.  Hints that are left after the first one are news; without inotify it looks for them each 20 ms.
+ * Called before each take; only the first call does something.  Hints that are left from then on are news.  Without
+ * inotify the holder looks for them every 20 ms.
  */
 int hwts_sqlite_listen(struct hwts_conn *base, const struct hwts_shard_row *shards, size_t n, bool on)
 {
@@ -71,7 +71,7 @@ int hwts_sqlite_listen(struct hwts_conn *base, const struct hwts_shard_row *shar
 	(void)n;
 	if (!on || conn->listens)
 		return 0;
-	if (conn->inotify < 0) /* a listen that failed may have made one */
+	if (conn->inotify < 0) /* an earlier call that failed may have made one */
 		watch(conn);
 	rc = last_hint(conn, &conn->hints_read);
 	conn->listens = rc == 0;
@@ -83,7 +83,7 @@ int hwts_sqlite_news_fd(struct hwts_conn *base)
 	return sqlite_conn(base)->inotify;
 }
 
-/* With the group that its row has, if that is still there. */
+/* Passes a hint on, with the group of its row if the row is still there. */
 static void hear_hint(sqlite3_stmt *row, hwts_hear *hear, void *ctx)
 {
 	struct hwts_due due = { .id = number_of(row, 1),
@@ -112,7 +112,7 @@ static int read_hints(struct sqlite_conn *conn, hwts_hear *hear, void *ctx)
 		conn->hints_read = number_of(rows, 0);
 		hear_hint(rows, hear, ctx);
 	}
-	/* None: perhaps they came and went while this process slept. */
+	/* No hint was found: perhaps some came and went while this process slept. */
 	if (rc == 0 && conn->hints_read == before && (rc = last_hint(conn, &last)) == 0 && last > before) {
 		conn->hints_read = last;
 		hear(ctx, &(struct hwts_due){ .id = -1 });
@@ -151,7 +151,7 @@ int hwts_sqlite_news(struct hwts_conn *base, bool signalled, hwts_hear *hear, vo
 	return failed == 0 && changed ? read_hints(conn, hear, ctx) : failed;
 }
 
-/* In a transaction of its own, so that nobody waits for the database for long.  Returns how many it removed. */
+/* Removes a slice in a transaction of its own, so that others wait only briefly.  Returns how many hints it removed. */
 static int remove_hints(struct sqlite_conn *conn, int64_t now_us)
 {
 	int removed, rc;
@@ -167,9 +167,10 @@ static int remove_hints(struct sqlite_conn *conn, int64_t now_us)
 }
 
 /*
- * Removes hints that every holder has read, or finds gone.  At the default lease it keeps up with 100,000 puts a
- * second; a file whose hints stay grows without end.  It leaves time for the next renewal.
- * A hint of the future is from a clock that was ahead: it goes, too, since those behind it wait for it.
+ * Removes hints that every holder has read, or will find gone.  At the default lease it keeps up with 100,000 puts a
+ * second; a file whose hints stayed would grow without end.  It stops early enough for the next renewal.
+ *
+ * A hint with a time in the future is from a clock that was ahead.  It is removed too, as later hints are behind it.
  */
 void hwts_sqlite_tend_hints(struct sqlite_conn *conn)
 {

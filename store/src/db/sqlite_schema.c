@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The tables of a SQLite store, which store/sql/ has. */
+/* The tables of a SQLite store; store/sql/ has their definitions. */
 #include "db/sqlite.h"
 
 #include <stdio.h>
@@ -13,7 +13,7 @@ static const char TABLES[] =
 #include "sql/tables_sqlite.h"
     ;
 
-/* 0: there are no tables. */
+/* *version 0: there are no tables. */
 static int version_of(struct sqlite_conn *conn, int64_t *version)
 {
 	int rc = hwts_sqlite_ask(
@@ -25,7 +25,7 @@ static int version_of(struct sqlite_conn *conn, int64_t *version)
 	return rc == 0 && *version < 0 ? hwts_fail_emptied(conn->conn.db) : rc;
 }
 
-/* The store works whether or not both views exist or can be made. */
+/* Makes missing views.  The store works without them. */
 static void find_views(struct sqlite_conn *conn)
 {
 	int64_t views;
@@ -58,8 +58,8 @@ static int make_tables(struct sqlite_conn *conn)
 }
 
 /*
- * Leases are measured on the clock of this boot: those of another one are over.  A process that cannot tell which boot
- * this is, for it does not see /proc, leaves them alone.
+ * Leases are measured on the clock of this boot, so leases of an earlier boot are over.  A process that cannot read
+ * /proc does not know which boot this is, and leaves them alone.
  */
 
 static int note_boot(struct sqlite_conn *conn)
@@ -76,7 +76,7 @@ static int note_boot(struct sqlite_conn *conn)
 	sqlite3_reset(rows);
 	if (rc != 0 || is || (rc = hwts_sqlite_begin(conn, true)) != 0)
 		return rc;
-	/* Another process may have come first.  What joined while nobody knew the boot may be of this one. */
+	/* Another process may have come first.  Members that joined while the boot was unknown may be of this boot. */
 	(void)snprintf(text, sizeof(text),
 		       "delete from @_member where exists (select 1 from @_meta where boot <> '%s');"
 		       "update @_meta set boot = '%s'",

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Which thread of the process may write; sqlite.h. */
+/* The queue of threads of this process that want to write; sqlite.h. */
 #include "db/sqlite.h"
 
 #define HASTY_NS HWT_MS(100)
 
-/* With the lock. */
+/* The caller holds db->lock. */
 static void queue_up(struct sqlite_db *db, struct sqlite_waiter *waiter, bool first)
 {
 	struct sqlite_waiter **link = first ? &db->waiting : db->waiting_end;
@@ -15,7 +15,7 @@ static void queue_up(struct sqlite_db *db, struct sqlite_waiter *waiter, bool fi
 		db->waiting_end = &waiter->next;
 }
 
-/* With the lock. */
+/* The caller holds db->lock. */
 static void leave_queue(struct sqlite_db *db, struct sqlite_waiter *waiter)
 {
 	struct sqlite_waiter **link = &db->waiting;
@@ -36,7 +36,8 @@ bool hwts_sqlite_write_lock(struct sqlite_db *db, int64_t until_ns, bool first)
 		waiter.has_it = db->has_writer = true;
 	else
 		queue_up(db, &waiter, first);
-	while (!waiter.has_it && hwt_now() < until_ns) /* woken; or looks itself */
+	/* Woken by the writer before; after a second the thread checks by itself. */
+	while (!waiter.has_it && hwt_now() < until_ns)
 		hwts_wait_ns(&db->unlocked, &db->lock, HWTS_MIN(until_ns - hwt_now(), HWT_S(1)));
 	if (!waiter.has_it)
 		leave_queue(db, &waiter);
@@ -56,7 +57,7 @@ void hwts_sqlite_write_unlock(struct sqlite_db *db)
 	pthread_mutex_unlock(&db->lock);
 }
 
-/* The patience that is left is for the lock. */
+/* The time that is left of the patience is for SQLite's lock. */
 int hwts_sqlite_be_writer(struct sqlite_conn *conn)
 {
 	struct sqlite_db *db = sqlite_db(&conn->conn);
