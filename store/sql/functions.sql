@@ -1,22 +1,22 @@
 -- SPDX-License-Identifier: BSD-2-Clause
--- The functions that programs in other languages call, and those that they call. psql runs this file as it stands,
--- for a store with the prefix hwt in the schema public; the library puts the schema and the prefix of its store in
--- place of "public.hwt_" and "hwt_".
--- A role with EXECUTE on a function needs no other right, so those that users call run with the rights of the owner.
--- They must not call what a hostile role defines. So the search path has pg_catalog alone, and no schema in which
--- another role may create; tables and functions of the store are named with their schema; the operands of an operator
--- have the very types that pg_catalog's has, as another operator would go before one whose operands are cast; and no
--- argument becomes part of a statement.
--- postgres_functions.c takes this file apart: the sequence is the first line and the first function the third, the line
+-- Functions for programs in other languages, and functions that these call. psql runs this file as it stands, for a
+-- store with the prefix hwt in the schema public. The library replaces "public.hwt_" and "hwt_" by the schema and the
+-- prefix of its store.
+-- A role with EXECUTE on a function needs no other right, so functions that users call run with the rights of the
+-- owner. They must not call anything that a hostile role has defined. So the search path is pg_catalog alone, without a
+-- schema in which another role may create; tables and functions of the store are named with their schema; the operands
+-- of an operator have exactly the types of pg_catalog's operator, as another operator would be preferred to one whose
+-- operands are cast; and no argument becomes part of a statement.
+-- postgres_functions.c takes this file apart. The sequence is the first line and the first function the third, the line
 -- before a body ends with " as $hwt$", and a function ends with the line "end $hwt$;".
 
 create sequence if not exists public.hwt_number;
 
--- Numbers of ids come from a sequence, which no rollback turns back; those of C come from hwt_meta and lie below
--- 2^42. As there, they are never below 4 a millisecond since 2026, so that a copy that is restored gives none that
--- was given since it was made. One session at a time moves the sequence on: it has a lock whose subtransaction is
--- rolled back at once, so that the caller's transaction does not keep it. Others may draw meanwhile, but not 65,536
--- numbers between its look at the sequence and its step.
+-- Numbers of ids come from a sequence, which no rollback turns back; numbers for programs in C come from hwt_meta and
+-- are below 2^42. Like those, they are at least 4 a millisecond since 2026, so that a copy that is restored gives no
+-- number that was given since the copy was made. Only one session at a time moves the sequence on: it takes a lock in a
+-- subtransaction that is rolled back at once, so the caller's transaction does not keep the lock. Other sessions may
+-- draw meanwhile, but not 65,536 numbers between the look at the sequence and the step.
 create or replace function public.hwt_draw(least_number bigint) returns bigint language plpgsql as $hwt$
 declare
   n bigint;
@@ -37,7 +37,8 @@ begin
   return n;
 end $hwt$;
 
--- As hwts_bucket() of common.c has it; four bytes a turn, as a turn costs as much as the sums of one byte.
+-- The same as hwts_bucket() of common.c. Four bytes in each turn of the loop, as a turn costs as much as the sums for
+-- one byte.
 create or replace function public.hwt_bucket(named bytea, number bigint) returns int
 language plpgsql immutable as $hwt$
 declare
@@ -58,7 +59,7 @@ begin
   return ((h # (h >> 10) # (h >> 20)) & 1023::bigint)::int;
 end $hwt$;
 
--- A key or the name of a group, as the tables have it.
+-- A key or a group's name as the tables have it.
 create or replace function public.hwt_bytes(word text, value text) returns bytea language plpgsql as $hwt$
 declare
   b constant bytea := convert_to(value, 'UTF8'::name);
@@ -90,7 +91,7 @@ begin
   return us::bigint;
 end $hwt$;
 
--- Never 0, which says that a cron line has no time yet.
+-- A due time. Never 0: due_us 0 says that a cron line has no time yet.
 create or replace function public.hwt_moment(delay interval, at timestamptz) returns bigint language plpgsql as $hwt$
 declare
   present constant timestamptz := clock_timestamp();
@@ -137,9 +138,9 @@ begin
   end if;
 end $hwt$;
 
--- A zone is the name of a file of the server's tz database, as zone.c has it, with the very letters. The server
--- itself also takes abbreviations, rules and letters of either case, but says the name as the file has it. Each rule
--- has a digit: such names are looked up, which takes 100 ms and more.
+-- A zone is the name of a file of the server's tz database, letter by letter, as in zone.c. The server itself also
+-- takes abbreviations, rules and letters of either case, but reports the file's name. A rule contains a digit, so only
+-- names with digits are looked up in the list of zones, which takes 100 ms and more.
 create or replace function public.hwt_line(cron text, zone text) returns void language plpgsql as $hwt$
 declare
   known boolean := zone is null;
@@ -168,9 +169,9 @@ begin
   end if;
 end $hwt$;
 
--- As HWTS_SQL_TELL, but without a look at the row: of two SERIALIZABLE transactions that put into one page of an
--- index, and read there, one would fail. From the fifth row of a transaction on the text is always the same, and each
--- shard is sent one: hwt.told has a dot for each text before, and these shards.
+-- As HWTS_SQL_TELL, but without reading the row: if two SERIALIZABLE transactions put rows into one page of an index
+-- and also read there, one of them would fail. From the fifth row of a transaction on the text is always the same, and
+-- each shard gets it once: hwt.told has a dot for each text before, and those shards.
 create or replace function public.hwt_tell(its_id bigint, place int, due bigint, size int, its_priority int,
   grp bytea)
 returns void language plpgsql as $hwt$
@@ -191,7 +192,7 @@ begin
 end $hwt$;
 
 -- Pauses and limits raise the number of rules at the end of the transaction: until then they lock no row of a shard,
--- on which begins would wait. So they make this trigger deferred again, for the transaction.
+-- since begins would wait for it. So they make this trigger deferred again for the transaction.
 create or replace function public.hwt_raise() returns trigger language plpgsql security definer
 set search_path = pg_catalog, pg_temp as $hwt$
 declare
@@ -232,8 +233,8 @@ begin
   end if;
 end $hwt$;
 
--- HWT_STORE_KEEP_DUE of a series that is there; rows_keep.c. Returns the due time if it, the data or the priority is a
--- new one; -1: it stays; -2: it is no series that goes on; null: there is no such timeout any more.
+-- HWT_STORE_KEEP_DUE for a series that exists; rows_keep.c. Returns the due time if that, the data or the priority is
+-- new; -1: nothing of that is new; -2: not a series that goes on; null: the timeout is gone.
 create or replace function public.hwt_keep(its_id bigint, now_us bigint, period bigint, cron text, its_zone text,
   grace bigint, its_priority int, content bytea) returns bigint language plpgsql as $hwt$
 declare
@@ -308,9 +309,9 @@ begin
   return due;
 end $hwt$;
 
--- Each statement costs about as much as the row, so a plain put has two: the kind, and the row. What is seldom given
--- is looked at only if any of it is. With a cron line due_us is 0 and base_us the time that the first one follows:
--- the holder begins such a row at once, and files it at its first time; series.c.
+-- Each statement costs about as much as the row, so a plain put has two: the kind, and the row. Arguments that are
+-- seldom given are checked only if one of them is. With a cron line due_us is 0, and base_us is the time after which
+-- the first time lies: the holder begins such a row at once, and files it at its first time; series.c.
 create or replace function public.hwt_put(kind text, data text default null, bytes bytea default null,
   delay interval default null, at timestamptz default null, key text default null, grp text default null,
   every interval default null, cron text default null, zone text default null, priority int default 0,
@@ -539,7 +540,7 @@ begin
   return coalesce(public.hwt_cancel(public.hwt_named(kind, key, grp)), 'none'::text);
 end $hwt$;
 
--- What is begun or filed meanwhile may be passed by twice: so it tries again.
+-- A row that is begun or filed meanwhile may be missed by both statements, so the function tries again.
 create or replace function public.hwt_cancel_group(kind text, grp text) returns bigint
 language plpgsql security definer set search_path = pg_catalog, pg_temp as $hwt$
 #variable_conflict use_column
@@ -579,8 +580,8 @@ begin
   return count;
 end $hwt$;
 
--- Moves a timeout, as hwt_store_reschedule does. Of a series whose run has not started, what was kept for the end of
--- that holds now.
+-- Moves a timeout, as hwt_store_reschedule does. If the run of a series has not started, settings that were kept for
+-- its end hold now.
 create or replace function public.hwt_reschedule(id bigint, delay interval default null,
   at timestamptz default null) returns text
 language plpgsql security definer set search_path = pg_catalog, pg_temp as $hwt$
@@ -631,7 +632,7 @@ begin
   return coalesce(public.hwt_reschedule(public.hwt_named(kind, key, grp), delay, at), 'none'::text);
 end $hwt$;
 
--- Makes a kind that is not there.
+-- Makes a kind if it does not exist.
 create or replace function public.hwt_make_kind(kind text) returns void language plpgsql security definer
 set search_path = pg_catalog, pg_temp as $hwt$
 #variable_conflict use_column
@@ -664,7 +665,7 @@ begin
   on conflict (id) do nothing;
 end $hwt$;
 
--- What each change of rules begins with.
+-- The first steps of each change of rules.
 create or replace function public.hwt_ruled(kind_id int) returns void language plpgsql as $hwt$
 begin
   set constraints public.hwt_raise deferred;

@@ -2,7 +2,7 @@
 -- The tables of a store on SQLite: the columns of tables_postgresql.sql, which says what they mean.  sqlite3 runs this
 -- file as it stands, for a store with the prefix hwt.
 --
--- The id is the rowid, which each index has at its end, and nothing is partitioned here, so the primary key is the id
+-- The id is the rowid, which each index has at its end.  Nothing is partitioned here, so the primary key is the id
 -- alone.
 
 create table if not exists hwt_meta (
@@ -10,7 +10,7 @@ create table if not exists hwt_meta (
   version integer not null,
   next_number integer not null,
   store text not null,
-  boot text);                    -- on whose clock the leases are
+  boot text);                    -- the boot on whose clock leases are measured
 
 create table if not exists hwt_kind (
   id integer primary key,

@@ -1,6 +1,6 @@
 -- SPDX-License-Identifier: BSD-2-Clause
--- The views that a person reads.  The store itself reads neither, so a program goes on without.
--- Only a database in UTF-8 has room for all that a key or a group's name may say.
+-- The views that a person reads.  The store reads neither, so a program also works without them.
+-- Only a database in UTF-8 can represent every key and every group's name.
 
 create or replace view hwt_timeouts as
 select t.id,
@@ -19,8 +19,8 @@ select t.id,
   t.error
   from hwt_timeout t left join hwt_kind k on k.id = t.kind;
 
--- It probes the index by due time and counts no further than 1001.  A kind has the shards from 1024 times its id on,
--- and what has failed lies in the shards below 0.
+-- Probes the index by due time, and counts only up to 1001.  A kind's shards have numbers from 1024 times its id on;
+-- failed rows are in negative shards.
 create or replace view hwt_kinds as
 select k.name as kind,
   k.paused,

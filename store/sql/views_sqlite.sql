@@ -1,5 +1,5 @@
 -- SPDX-License-Identifier: BSD-2-Clause
--- The views that a person reads.  The store itself reads neither, so a program goes on without.
+-- The views that a person reads.  The store reads neither, so a program also works without them.
 
 create view if not exists hwt_timeouts as
 select t.id,
@@ -16,8 +16,8 @@ select t.id,
   t.error
   from hwt_timeout t left join hwt_kind k on k.id = t.kind;
 
--- It probes the index by due time and counts no further than 1001.  A kind has the shards from 1024 times its id on,
--- and what has failed lies in the shards below 0.
+-- Probes the index by due time, and counts only up to 1001.  A kind's shards have numbers from 1024 times its id on;
+-- failed rows are in negative shards.
 create view if not exists hwt_kinds as
 select k.name as kind,
   k.paused,

@@ -8,8 +8,8 @@ delete from @_timeout
   returning id
 
 --: CANCEL_ALL cancel (ids bigint[], states int)
--- Removes rows that do not run. PostgreSQL: a row that another transaction has locked is left out: such rows are
--- tried alone.
+-- Removes rows that do not run. PostgreSQL leaves out rows that another transaction has locked: they are cancelled one
+-- by one.
 --: sqlite
 delete from @_timeout where {THIS} and state <> 2 and (1 << state) & ?2 <> 0 returning id
 --: postgresql
@@ -20,7 +20,7 @@ delete from @_timeout
   returning id
 
 --: CANCEL_LAST cancel (id bigint, singles bool)
--- The run in progress becomes the last: nothing files the row again, and nobody takes it over. singles: also the run
+-- Marks the run in progress as the last: its end removes the row, and no process takes it over. singles: also the run
 -- of a timeout that is no series.
 update @_timeout
   set last = true
@@ -28,7 +28,7 @@ update @_timeout
   returning id
 
 --: CANCEL_NEXT cancel (id bigint)
--- Drops what has replaced a running timeout. The run stays what it is.
+-- Drops the replacement of a running timeout. The run stays as it is.
 update @_timeout
   set last = last, {NEXT_GOES}
   where {THIS} and state = 2 and next_due_us is not null
@@ -44,8 +44,8 @@ update @_timeout
   {MOVED}
 
 --: RESCHEDULE_ALL reschedule (ids bigint[], due_us bigint, states int)
--- Moves rows that do not run. PostgreSQL: a row that another transaction has locked is left out: such rows are tried
--- alone.
+-- Moves rows that do not run. PostgreSQL leaves out rows that another transaction has locked: they are moved one by
+-- one.
 --: sqlite
 with n as materialized (select ?2 us)
 update @_timeout

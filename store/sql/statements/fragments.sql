@@ -2,13 +2,13 @@
 -- Parts that several statements have in common: {THIS} in a statement is the text of the fragment THIS.
 
 --: fragment INFO
--- What a caller sees of a timeout.
+-- The columns of a timeout that a caller sees.
 t.id, t.state, t.attempt, t.due_us, t.period_us, (select k.name from @_kind k where k.id = t.kind), t.key,
   (select s.owner from @_shard s where s.id = case when t.shard < 0 then -1 - t.shard else t.shard end),
   t.error, t.grp, t.priority, t.schedule, t.zone, coalesce(length(t.data), 0)
 
 --: fragment HAS_ROWS
--- How many shards of a kind k have rows. Each query that is a value is planned by itself.
+-- How many shards of a kind k have rows. Each query that stands for a value is planned by itself.
 (select count(*) from @_shard s where s.kind = k.id and coalesce((select t.state from @_timeout t
   where t.shard = s.id order by t.due_us limit 1),
   (select t.state from @_timeout t where t.shard = -1 - s.id order by t.due_us limit 1)) is not null)
@@ -18,12 +18,12 @@ insert into @_timeout as t (id, bucket, due_us, base_us, epoch, period_us, kind,
   key, data, priority, schedule, zone, grace_us, spread_us)
 
 --: fragment ALONE_SQLITE
--- One row, with a schedule, zone, grace or spread; later_us is how much later than on its grid it is due.
+-- One row with a schedule, zone, grace or spread. later_us: due_us minus the time on the grid.
 {ALONE_INTO}@values?1, ?1 & 1023, ?4 + ?11, ?4, 0, ?6, ?2, ?3, 0, 1, ?8, ?9, ?10, ?7, ?12, ?13, nullif(?14, 0),
   nullif(?15, 0)@here
 
 --: fragment ALONE_POSTGRESQL
--- The same.
+-- One row with a schedule, zone, grace or spread, on the other engine.
 with n as materialized (select @now us@here) {ALONE_INTO}
 select ?1, ?1 & 1023, d.us + ?11, d.us, 0, ?6, ?2, ?3, 0, 1, ?8, ?9, ?10, ?7, ?12, ?13, nullif(?14, 0),
   nullif(?15, 0)
@@ -49,7 +49,8 @@ on conflict (bucket, kind, grp, key) where key is not null do
 returning id, due_us, shard, state
 
 --: fragment REFILE
--- Pending again at n.us. Of a series whose run has not started, what was kept for the end of that holds now.
+-- Makes a row pending again at n.us. If the run of a series has not started, settings that were kept for its end hold
+-- now.
 due_us = n.us, base_us = n.us, attempt = case state when 3 then 0 when 2 then attempt - 1 else attempt end,
   shard = case when shard < 0 then -1 - shard else shard end, epoch = 0, state = 1,
   period_us = case when {HOLDS} then next_period_us else period_us end,
@@ -70,7 +71,7 @@ due_us = n.us, base_us = n.us, attempt = case state when 3 then 0 when 2 then at
   next_data = case when not {HOLDS} then next_data end
 
 --: fragment HOLDS
--- A series whose settings were kept for the end of a run that has not started: one that began counts in attempt.
+-- A series whose settings were kept for the end of a run that has not started. A run that has begun counts in attempt.
 (coalesce(next_base_us, 0) < 0 and attempt = case state when 2 then 1 else 0 end)
 
 --: fragment MOVED
@@ -80,24 +81,24 @@ returning id, shard, due_us, coalesce(length(data), 0), grp, priority
 t.id, t.due_us, t.shard, coalesce(length(t.data), 0), t.epoch, t.grp, t.priority
 
 --: fragment MAY_BEGIN
--- Of a shard m that is looked at: pending, or held under an epoch before m.e.
+-- Rows of a shard m that a look reads: pending, or running under an epoch before m.e.
 (t.state = 1 or (t.state = 2 and t.epoch < m.e))
 
 --: fragment GOES_ON
--- A series that runs, and whose run is not its last.
+-- A series that runs, and whose run is not marked as the last.
 state = 2 and last is null and (period_us > 0 or schedule is not null)
 
 --: fragment HAS_MORE
--- A cancel changes what runs: it makes the run the last, or drops what has replaced it.
+-- A cancel changes the row that runs: it marks the run as the last, or drops the replacement.
 (({GOES_ON}) or next_due_us is not null)
 
 --: fragment NO_OWNER
--- Nobody's, this process's, or of a member that is gone or whose lease was noted to be over in this transaction or before.
+-- A shard without an owner, of this process, of a member that is gone, or of a member whose lease OVER has ended.
 (s.owner is null or s.owner = ?3 or not exists (select 1 from @_member m
   where m.name = s.owner and m.until_us <> 0))
 
 --: fragment LIVE
--- A lease that counts. None lasts longer than an hour: what ends later is of another clock.
+-- A lease that counts. No lease lasts longer than an hour: a later end is from another clock.
 between @boot + 1 and @boot + 3600000000
 
 --: fragment OVER
@@ -107,20 +108,20 @@ until_us <> 0 and until_us not {LIVE}
 until_us not between @boot - 600000000 and @boot + 3600000000
 
 --: fragment THIS
--- One row: the bucket says in which partition it is.
+-- One row by its id; the bucket says in which partition it is.
 id = ?1 and bucket = (?1 & 1023)
 
 --: fragment NOT_REPLACED
--- What replaces a run has a base; what a series keeps for the end of its run has -1 - base.
+-- A replacement has its base in next_base_us. Settings that a series keeps for the end of its run have -1 - base there.
 coalesce(next_base_us, -1) < 0
 
 --: fragment UNMARKED
--- The run in progress is neither the last nor replaced.
+-- The run in progress is neither marked as the last nor replaced.
 last is null and {NOT_REPLACED}
 
 --: fragment KEPT_ROW
--- What a put that keeps the due time reads of a series: last the settings that hold after a run, without the data.
--- next_base_us may be 0, and so may due_us, unless a line has no time yet.
+-- What a put that keeps the due time reads of a series; the last columns are the settings that hold after a run,
+-- without the data. next_base_us may be 0. So may due_us, but only while a cron line has no time yet.
 t.id, t.state, t.due_us, t.base_us, t.attempt, coalesce(t.next_due_us, 0), coalesce(t.next_base_us, 0),
   t.last is not null, t.next_base_us is not null, t.due_us > 0 or t.schedule is null,
   case when t.next_base_us is null then t.period_us else t.next_period_us end,
@@ -138,7 +139,7 @@ next_due_us = null, next_base_us = null, next_period_us = null, next_priority = 
 @in(?1)@end
 
 --: fragment BEGIN_WHERE
--- Of a begin on PostgreSQL: what may begin, and what comes back.
+-- A begin on PostgreSQL: which rows it takes, and what it returns.
 and coalesce(t.shard, 0) = any(array(select s.id from s)) and t.due_us + 0 <= n.us
   and ((t.state = 1 and t.attempt < ?7) or (t.state = 2 and {UNMARKED} and t.epoch >= ?5 and t.epoch < ?6
   and (t.epoch = ?3 or (t.attempt < ?7 and t.attempt < ?8))))
@@ -150,7 +151,7 @@ update @_timeout t
   from n
 
 --: fragment REPLACE
--- The new timeout takes the row; if that runs, the next_ columns.
+-- The new timeout takes over the row; if the row runs, its next_ columns.
 update set attempt = case when t.state = 2 then t.attempt else 0 end,
   error = case when t.state = 2 then t.error end, epoch = case when t.state = 2 then t.epoch else 0 end,
   state = case when t.state = 2 then 2 else 1 end,
@@ -182,7 +183,8 @@ update set attempt = 0, error = null, state = 1, epoch = 0, shard = -1 - t.shard
   where t.state = 3
 
 --: fragment KIND_ROWS
--- Of a kind k in a list: how many have failed (as far as 1001), the oldest that is due, and how many shards have rows.
+-- For a kind k in a list: how many rows have failed (counted up to 1001), the oldest due time, and how many shards have
+-- rows.
 (select count(*) from (select 1 from @_timeout t
   where t.shard >= -1024 * (k.id + 1) and t.shard <= -1 - 1024 * k.id limit 1001) f),
   (select min(o.us) from (select (select t.due_us from @_timeout t

@@ -6,12 +6,12 @@
 select id, shards, coalesce(mode, -1), horizon_us, removed is not null from @_kind where name = ?1
 
 --: KIND_LOCK remove ()
--- A removal takes this lock alone.
+-- A removal holds this lock exclusively.
 --: postgresql
 select pg_advisory_xact_lock(hashtext('@_kind'))
 
 --: KIND_SHARE make ()
--- A process that joins or makes a kind takes this lock shared, as a removal takes it alone.
+-- A process that joins or makes a kind holds this lock shared, so that no removal runs meanwhile.
 --: postgresql
 select pg_advisory_xact_lock_shared(hashtext('@_kind'))
 
@@ -21,8 +21,8 @@ select pg_advisory_xact_lock_shared(hashtext('@_kind'))
 select pg_advisory_xact_lock(hashtext('@_make'))
 
 --: FLUSH flush ()
--- The commit is flushed even if the role's synchronous_commit is off or local: else, after a crash, the server would
--- give the number of a kind, or numbers that were drawn, to another.
+-- Syncs the commit even if the role's synchronous_commit is off or local: otherwise the server might forget it in a
+-- crash, and give the number of a kind, or numbers that were drawn, once more.
 --: postgresql
 select case when current_setting('synchronous_commit') in ('off', 'local') then set_config('synchronous_commit',
   'on', true) end
@@ -36,8 +36,8 @@ select coalesce(max(id), 0) + 1, ?1, ?2, nullif(?3, -1), ?4
   on conflict (name) do nothing
 
 --: KIND_OPEN open (name text, mode int, horizon_us bigint)
--- The first registration of a kind that a put has made sets its mode and horizon. A kind that was removed exists
--- again, with the horizon that it had.
+-- The first registration of a kind that a put has made sets its mode and horizon. A kind that was removed exists again,
+-- with its old horizon.
 update @_kind
   set mode = nullif(?2, -1), horizon_us = case when removed is null then ?3 else horizon_us end, removed = null
   where name = ?1 and mode is null and (?2 >= 0 or removed is not null)
@@ -52,7 +52,7 @@ select k.id * 1024 + i.n, k.id, 0, null
   on conflict (id) do nothing
 
 --: KINDS kinds (name text, all bool)
--- The kind of this name, or all. A kind that was removed is there as long as it has rows.
+-- The kind of this name, or all kinds. A kind that was removed is listed while it has rows.
 --: sqlite
 select k.name, coalesce(k.mode, 0), k.shards, k.paused, k.running, k.start_every_us, k.burst,
   (select count(*) from @_member m where instr(m.kinds, ',' || k.id || ',') > 0 and m.until_us {LIVE}),
@@ -89,7 +89,7 @@ delete from @_group
     where name = ?1 and removed is not null)
 
 --: KIND_RULES remove (name text)
--- Raises rules in the shards of a kind that was removed: begins see that they have changed.
+-- Raises rules in the shards of a kind that was removed, so that begins find that the rules have changed.
 update @_shard
   set rules = rules + 1
   where kind = (select id from @_kind where name = ?1 and removed is not null)

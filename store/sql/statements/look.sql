@@ -1,16 +1,15 @@
 -- SPDX-License-Identifier: BSD-2-Clause
 -- Statements that look ahead.
--- Rows are (part, id, due_us, shard, len, epoch, grp, priority). Part 1 lies beyond the marks, part 2 lies
--- before them, part 3 is overdue, and part 4 is overdue and runs under the epoch that is held. The epoch is that
--- under which the row runs, or 0.
+-- They return (part, id, due_us, shard, len, epoch, grp, priority). Part 1: beyond the marks; part 2: before them; part
+-- 3: overdue; part 4: overdue, and running under the epoch that is held. epoch: the row runs under it; 0: pending.
 
 --: SNAPSHOT snapshot ()
--- The snapshot of a look. A later sweep finds by it the rows that lie before the look's mark and became visible after it.
+-- The snapshot of a look. By it a later sweep finds rows before the look's mark that became visible after the look.
 --: postgresql
 select pg_current_snapshot()::text
 
 --: LOOK look (shards int[], epochs bigint[], before_us bigint[], mark_us bigint[], mark_ids bigint[], limit bigint)
--- What lies beyond the marks of shards.
+-- Rows beyond the marks of shards.
 --: sqlite
 select 1, {ROW}
   from @_timeout t
@@ -26,7 +25,7 @@ select 1, x.*
 
 --: LOOK_GROUP look (bucket int, kind int, grp key, after_us bigint, after_id bigint, to_us bigint, to_id bigint,
 --:   priority int, limit bigint)
--- What the window has not kept of a group.
+-- Rows of a group that the window has not kept.
 select 1, {ROW}
   from @_timeout t
   where t.bucket = ?1 and t.kind = ?2 and t.grp = ?3 and t.grp <> '' and (t.due_us, t.id) > (?4, ?5)
@@ -35,7 +34,7 @@ select 1, {ROW}
 
 --: LOOK_NO_GROUP look (shard int, after_us bigint, after_id bigint, to_us bigint, to_id bigint, priority int, limit
 --:   bigint)
--- What the window has not kept of the rows without a group.
+-- Rows without a group that the window has not kept.
 select 1, {ROW}
   from @_timeout t
   where t.shard = ?1 and (t.due_us, t.id) > (?2, ?3) and t.due_us <= ?4 and (t.due_us < ?4 or t.id <= ?5)
@@ -43,15 +42,15 @@ select 1, {ROW}
   order by t.due_us, t.id limit ?7
 
 --: LOOK_NEXT look (after_us bigint, after_id bigint, shard int)
--- The next place of a shard, from an index and no row, so that a row that cannot be read can be passed by. PostgreSQL
--- reads the row all the same if its page has changed since the last vacuum.
+-- The next place of a shard, from the index alone: so a row that cannot be read can be passed by. PostgreSQL reads the
+-- row as well if its page has changed since the last vacuum.
 select t.due_us, t.id
   from @_timeout t
   where t.shard = ?3 and (t.due_us, t.id) > (?1, ?2)
   order by t.due_us, t.id limit 1
 
 --: LOOK_NEXT_IN look (after_us bigint, after_id bigint, bucket int, kind int, grp key)
--- The same for a group.
+-- The next place of a group, from the index alone.
 select t.due_us, t.id
   from @_timeout t
   where t.bucket = ?3 and t.kind = ?4 and t.grp = ?5 and t.grp <> '' and (t.due_us, t.id) > (?1, ?2)
@@ -59,8 +58,8 @@ select t.due_us, t.id
 
 --: SWEEP sweep (shards int[], epochs bigint[], mark_us bigint[], mark_ids bigint[], limit bigint, snapshot text,
 --:   late_us bigint, from_us bigint, swept_us bigint[], swept_ids bigint[])
--- What became visible late, before the marks, and what is overdue. On SQLite commits are in line, so that it has no part 2;
--- and no part 4, as an end is lost with the machine, and so is its process.
+-- Rows before the marks that became visible late, and overdue rows. SQLite has no part 2, since its commits follow one
+-- another; and no part 4, since the machine that loses an end loses its process as well.
 --: sqlite
 select 3, {ROW}
   from @_timeout t

@@ -2,8 +2,8 @@
 -- Statements that put timeouts, and tell of them.
 
 --: DRAW draw (count bigint)
--- Draws count numbers and returns the first: the one after the last, or 4 for each millisecond since 2026 if that is
--- more. The clock is believed up to 2^40 numbers before the end.
+-- Draws count numbers and returns the first: the number after the last one drawn, or 4 for each millisecond since 2026
+-- if that is larger. A clock is believed up to 2^40 numbers before the end.
 --: sqlite
 update @_meta
   set next_number = max(next_number, min((@now - 1767225600000000) / 250, 3298534883328)) + ?1
@@ -17,8 +17,8 @@ update @_meta
 
 --: PUT put (id bigint[], kind int[], shard int[], time_us bigint[], absolute bool[], period_us bigint[], priority
 --:   int[], grp key[], key key[], data data[])
--- Puts timeouts. time_us is a time if absolute, else a delay from the clock; on SQLite always a time, as rows_send.c
--- has added the clock.
+-- Puts timeouts. time_us is a time if absolute, otherwise a delay from the clock. On SQLite it is always a time:
+-- rows_send.c has added the clock.
 --: sqlite
 {MANY_SQLITE}
 --: postgresql
@@ -26,7 +26,7 @@ update @_meta
 
 --: PUT_KEYED put (id bigint[], kind int[], shard int[], time_us bigint[], absolute bool[], period_us bigint[],
 --:   priority int[], grp key[], key key[], data data[])
--- Puts timeouts with keys. One whose key is in use is not put.
+-- Puts timeouts with keys. A timeout whose key is in use is not put.
 --: sqlite
 {MANY_SQLITE} {IN_USE} nothing
 --: postgresql
@@ -34,8 +34,8 @@ update @_meta
 
 --: PUT_REPLACE put (id bigint, kind int, shard int, time_us bigint, absolute bool, period_us bigint, priority int,
 --:   grp key, key key, data data, later_us bigint, schedule text, zone text, grace_us bigint, spread_us bigint)
--- Puts one timeout, with a schedule, a grace or a spread if it has them. It replaces the one that has its key. If
--- that runs, what replaces it waits in the next_ columns until the run ends.
+-- Puts one timeout, with a schedule, grace or spread if it has them. It replaces the timeout that has its key. If that
+-- timeout runs, the replacement waits in the next_ columns until the run ends.
 --: sqlite
 {ALONE_SQLITE} {IN_USE} {REPLACE} {RETURNING}
 --: postgresql
@@ -43,7 +43,8 @@ update @_meta
 
 --: PUT_REVIVE put (id bigint, kind int, shard int, time_us bigint, absolute bool, period_us bigint, priority int,
 --:   grp key, key key, data data, later_us bigint, schedule text, zone text, grace_us bigint, spread_us bigint)
--- Puts one timeout. A failed one that has its key becomes this one; if any other has the key, nothing is put.
+-- Puts one timeout. If a failed timeout has its key, that row becomes this timeout. If another has the key, nothing is
+-- put.
 --: sqlite
 {ALONE_SQLITE} {IN_USE} {REVIVE} {RETURNING}
 --: postgresql
@@ -51,14 +52,15 @@ update @_meta
 
 --: PUT_SERIES put (id bigint, kind int, shard int, time_us bigint, absolute bool, period_us bigint, priority int,
 --:   grp key, key key, data data, later_us bigint, schedule text, zone text, grace_us bigint, spread_us bigint)
--- Puts one timeout that has a schedule, a grace or a spread. One whose key is in use is not put.
+-- Puts one timeout that has a schedule, a grace or a spread. If its key is in use, nothing is put.
 --: sqlite
 {ALONE_SQLITE} {IN_USE} nothing {RETURNING}
 --: postgresql
 {ALONE_POSTGRESQL} {IN_USE} nothing {RETURNING}
 
 --: KEEP_READ keep (bucket int, kind int, grp key, key key, data data)
--- Reads a series that a program declares again: what holds last, and whether its data are these; rows_keep.c.
+-- Reads a series that a program declares again: its settings, as they hold last, and whether its data is the same;
+-- rows_keep.c.
 --: sqlite
 select {KEPT_ROW},
   coalesce(case when t.next_base_us is null then t.data else t.next_data end, x'') = coalesce(?5, x''), @now
@@ -80,7 +82,7 @@ select id from @_timeout where {THIS} for update
 
 --: KEEP_NOW keep (id bigint, due_us bigint, base_us bigint, period_us bigint, priority int, schedule text, zone text,
 --:   grace_us bigint, spread_us bigint, data data)
--- The new settings of a series that does not run hold at once.
+-- Sets the new settings of a series that does not run: they hold at once.
 update @_timeout
   set due_us = ?2, base_us = ?3, period_us = ?4, priority = ?5, schedule = ?6, zone = ?7,
     grace_us = nullif(?8, 0), spread_us = nullif(?9, 0), data = ?10,
@@ -91,8 +93,8 @@ update @_timeout
 
 --: KEEP_NEXT keep (id bigint, due_us bigint, base_us bigint, period_us bigint, priority int, schedule text, zone text,
 --:   grace_us bigint, spread_us bigint, data data, starts_new bool)
--- The new settings of a series that is due or runs hold after that. starts_new: it has not started, and runs with these
--- data.
+-- Keeps the new settings of a series that is due or runs: they hold after that run. starts_new: the run has not
+-- started, and gets the new data.
 update @_timeout
   set next_due_us = ?2, next_base_us = ?3, next_period_us = ?4, next_priority = ?5, next_schedule = ?6,
     next_zone = ?7, next_grace_us = nullif(?8, 0), next_spread_us = nullif(?9, 0), next_data = ?10,
@@ -101,12 +103,12 @@ update @_timeout
   {RETURNING}
 
 --: TELL tell (ids ids, own_name text, own_too bool, horizon_us bigint)
--- Tells the holders of these rows that the rows are due soon; this process (own_name) only if own_too. SQLite: rows
--- due before now + horizon; rows_send.c says why. The dead are left no hints, which nobody would remove if no process
--- lives; the process that takes their shards reads those from the beginning. PostgreSQL: the second that is added
--- covers the time between a put's clock and its commit; horizon_us is that of all the rows, or 0: each kind's own. No
--- server keeps news, so without own_too the commit does not wait for the disk (synchronous_commit); with it the
--- transaction may be a caller's.
+-- Tells the holders of these rows that the rows are due soon; this process (own_name) only if own_too.
+-- SQLite: rows due before now + horizon; rows_send.c says why. Dead processes are left no hints, which no process might
+-- ever remove; the process that takes their shards reads these from the beginning.
+-- PostgreSQL: the second that is added covers the time between a put's clock and its commit. horizon_us is the horizon
+-- of all rows; 0: each kind has its own. No server keeps news, so without own_too the commit need not wait for the disk
+-- (synchronous_commit); with own_too the transaction may be a caller's.
 --: sqlite
 insert into @_hint (id, due_us, shard, len, at_us)
 select t.id, t.due_us, t.shard, coalesce(length(t.data), 0), @now

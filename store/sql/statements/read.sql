@@ -13,9 +13,9 @@ select id, state from @_timeout where bucket = ?1 and kind = ?2 and grp = ?3 and
 
 --: PLACES places (shards int[], after_us bigint, after_id bigint, states int, limit bigint, pending bool, grouped
 --:   bool, before_us bigint)
--- Places of a kind's timeouts, for calls that list or change many. pending: PENDING is one of the states; grouped:
--- also those of groups. A row that runs was due, by a clock that may have been put back by a minute since: so without
--- pending no later place is read. Failed rows are in the shards below 0.
+-- Places of a kind's timeouts, for calls that list or change many. pending: PENDING is one of the states; grouped: also
+-- rows of groups. A row that runs was due when it was begun, by a clock that may have been put back by a minute since:
+-- so without pending no later place is read. Failed rows are in negative shards.
 --: sqlite
 select t.shard, t.due_us, t.id
   from @_timeout t
@@ -32,7 +32,7 @@ select x.*
 
 --: GROUP_PLACES places (bucket int, kind int, grp key, after_us bigint, after_id bigint, before_us bigint, states
 --:   int, limit bigint)
--- Places of one group's timeouts, whatever their state: one index has them all.
+-- Places of a group's timeouts in any state: one index has them all.
 select 0, t.due_us, t.id
   from @_timeout t
   where t.bucket = ?1 and t.kind = ?2 and t.grp = ?3 and t.grp <> '' and (t.due_us, t.id) > (?4, ?5)
@@ -44,15 +44,15 @@ select 0, t.due_us, t.id
 select {INFO}, case when ?2 then t.data end from @_timeout t where t.id = @any(?1)
 
 --: STATES state (ids bigint[])
--- Why a change has not happened: the state of rows, and whether a cancel would change their run.
+-- Why a change has not happened: the states of the rows, and whether a cancel would change their runs.
 --: sqlite
 select id, state, {HAS_MORE} from @_timeout where {THIS}
 --: postgresql
 select id, state, {HAS_MORE} from @_timeout where id = any(?1)
 
 --: STORE store (kind_name text)
--- Which store this is, the kind of a name, and whether row level security is active for this role. PostgreSQL: no row, if
--- a caller's connection leads to a copy.
+-- Which store this is, the id of a kind, and whether row level security is active for this role. PostgreSQL: no row, if
+-- a caller's connection leads to a copy of the store.
 --: sqlite
 select m.store, coalesce((select k.id from @_kind k where k.name = ?1), 0), 0 from @_meta m
 --: postgresql
@@ -64,7 +64,8 @@ select m.store, coalesce((select k.id from @_kind k where k.name = ?1), 0),
   where true@here
 
 --: HERE here (store text)
--- Whether this is that store. SQLite: an update, as a transaction that began by reading could perhaps not write.
+-- Whether the connection leads to this store. SQLite: an update, as a transaction that begins by reading may be unable
+-- to write later.
 --: sqlite
 update @_meta set version = version where store = ?1 returning 1
 --: postgresql
@@ -76,5 +77,5 @@ select 1 from @_meta where store = ?1@here
 select 1 from @_shard where id = ?1 and owner is not null and owner <> ?2
 
 --: CLOCK clock ()
--- The clock of the database. On SQLite also hwt_now() as it was read.
+-- The clock of the database; on SQLite also hwt_now() at that moment.
 select @now, @mono

@@ -1,13 +1,13 @@
 -- SPDX-License-Identifier: BSD-2-Clause
 -- Statements about the rules of kinds and groups.
--- A change of rules raises the column rules of the shards, which a begin compares: the change waits for a begin
--- under the old number, or the begin for it.
--- Where a shard is read, PostgreSQL's text has length(grp) > 0 and not grp <> '': from grp <> '' it would see that
--- the index by group has all of these rows, read that from end to end while the table is small, and go on so when it
--- is large. It holds for LOOK_NO_GROUP, too.
+-- A change of rules raises the column rules of its shards, and a begin compares that column. So the change waits for a
+-- begin under the old number, or the begin waits for the change.
+-- Where a shard is read, PostgreSQL's text has length(grp) > 0 instead of grp <> ''. From grp <> '' the planner would
+-- conclude that the index by group has all of these rows: it would read that index from end to end while the table is
+-- small, and still when it is large. The same holds for LOOK_NO_GROUP.
 
 --: RULES rules (shards int[])
--- The rules of kinds, by their shards.
+-- The rules of kinds, found by their shards.
 select s.id, s.rules, s.levels, k.paused, coalesce(k.running, 0), coalesce(k.start_every_us, 0),
   coalesce(k.burst, 0)
   from @_shard s join @_kind k on k.id = s.kind + 0
@@ -21,8 +21,8 @@ select grp, bucket, paused, running is not null, coalesce(running, 0), coalesce(
   where bucket = @any(?1) and kind = ?2
 
 --: RULES_RUN rules (shards int[], epochs bigint[], after_us bigint, after_id bigint, limit bigint)
--- What runs under an older epoch, of groups, after a place. A row that runs was due, by a clock that may have been
--- put back by a minute since.
+-- Rows of groups that run under an older epoch, behind a place. A row that runs was due when it was begun, by a clock
+-- that may have been put back by a minute since.
 --: sqlite
 select 1, {ROW}
   from @_timeout t
@@ -37,12 +37,12 @@ select 1, x.*
     and length(t.grp) > 0 order by t.due_us, t.id limit ?5) x
 
 --: RULES_LOCK rules (shards int[])
--- A change of rules waits for the begins under the old number.
+-- Locks the shards, so that a change of rules waits for begins under the old number.
 --: postgresql
 select id from @_shard where id = any(?1) order by id for update
 
 --: RULES_RAISE rules (shards int[])
--- Raises rules, which begins compare.
+-- Raises the column rules, which begins compare.
 update @_shard set rules = rules + 1 where id = @any(?1)
 
 --: RULES_TELL rules (shards int[], own_name text)
@@ -58,11 +58,11 @@ select pg_notify('@news' || s.id, 'l')
   where s.id = any(?1) and s.owner is not null and s.owner <> ?2
 
 --: RULES_BACK rules (kind int)
--- A removed kind that has rows all the same, as a process that knew it has put them, exists again.
+-- Makes a removed kind exist again if it has rows: a process that knew the kind may have put them.
 update @_kind as k set removed = null where k.id = ?1 and k.removed is not null and {HAS_ROWS} > 0
 
 --: RULES_THERE rules (kind int)
--- Whether the kind is there: of one that was removed nothing has been changed.
+-- Whether the kind exists: the rules of a removed kind are not changed.
 select 1 from @_kind where id = ?1 and removed is null
 
 --: PAUSE_KIND pause (kind int, paused bool)
@@ -70,7 +70,7 @@ select 1 from @_kind where id = ?1 and removed is null
 update @_kind set paused = ?2 where id = ?1 and removed is null
 
 --: PAUSE_GROUP pause (bucket int, kind int, grp key, paused bool)
--- Pauses or resumes a group. A row with a pause alone has no limits: running is null.
+-- Pauses or resumes a group. A row that only has a pause has no limits: running is null.
 insert into @_group (bucket, kind, grp, paused)
 select ?1, ?2, ?3, ?4
   from @_kind
@@ -84,7 +84,7 @@ update @_kind
   where id = ?1 and removed is null
 
 --: LIMIT_GROUP limit (bucket int, kind int, grp key, running int, start_every_us bigint, burst int)
--- Limits of a group. running -1: it has none of its own.
+-- Limits of a group. running -1: the group has no limits of its own any more.
 insert into @_group (bucket, kind, grp, running, start_every_us, burst)
 select ?1, ?2, ?3, nullif(?4, -1), ?5, ?6
   from @_kind

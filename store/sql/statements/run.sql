@@ -1,5 +1,5 @@
 -- SPDX-License-Identifier: BSD-2-Clause
--- Statements of a run: its begin, its end, and what becomes of the runs of a process that died.
+-- Statements of a run: its begin, its end, and the end of runs whose process died.
 
 --: SHARE begin (shards ids)
 -- Locks the shards of a begin that needs more than one statement, in the order of their ids.
@@ -9,9 +9,9 @@ select id from @_shard where id = any(?1) order by id for share
 --: BEGIN begin (ids ids, shards ids, epoch bigint, name text, from_epoch bigint, to_epoch bigint, most_attempts
 --:   int, most_after_death int, rules bigint)
 -- Starts rows that are pending, or run under an epoch from from_epoch on and below to_epoch. PostgreSQL locks their
--- shards, in the order of their ids. A row that has been started most_attempts times is not begun, nor is one that a
--- process held when it died and that had been started most_after_death times. To begin a row again, as the reply was
--- lost, is no further start.
+-- shards, in the order of their ids. A row that has been started most_attempts times is not begun. Nor is a row of a
+-- dead process that has been started most_after_death times. A begin that is repeated, as its reply was lost, does not
+-- count as another start.
 --: sqlite
 update @_timeout
   set state = 2, epoch = ?3, attempt = attempt + case when state = 2 and epoch = ?3 then 0 else 1 end
@@ -28,7 +28,7 @@ with s as materialized (select x.id from @_shard x
 
 --: BEGIN_UNLOCKED begin (ids ids, shards ids, epoch bigint, name text, from_epoch bigint, to_epoch bigint,
 --:   most_attempts int, most_after_death int, rules bigint)
--- The same for the rows and shards that no other transaction has locked.
+-- The same for rows and shards that no other transaction has locked.
 --: postgresql
 with s as materialized (select x.id from @_shard x
   where x.id = any(?2) and x.epoch = ?3 and x.owner = ?4 and x.rules = ?9 order by x.id
@@ -37,14 +37,14 @@ with s as materialized (select x.id from @_shard x
     for update skip locked)) {BEGIN_WHERE}
 
 --: BEGUN begin (ids ids)
--- What the rows say of which a begin has answered the ids. On PostgreSQL it comes behind the commit of the begin.
+-- The data of rows that a begin has just begun. On PostgreSQL it is read after the commit of the begin.
 select t.id, t.due_us, t.base_us, t.period_us, t.attempt, t.key, t.data, @now, t.grp, t.schedule, t.zone, t.grace_us,
   t.spread_us, t.epoch
   from @_timeout t
   where t.id {IN_LIST} and t.state = 2
 
 --: BEGIN_UNDO begin (ids bigint[], epoch bigint)
--- Rows that were begun and cannot be read are pending again: nobody has started them.
+-- Makes rows pending again that were begun and cannot be read: no task has started them.
 --: postgresql
 update @_timeout
   set state = 1, epoch = 0, attempt = attempt - 1
@@ -59,8 +59,8 @@ select t.id, t.due_us, (select s.epoch from @_shard s where s.id = t.shard), t.s
   where t.id {IN_LIST} and t.state <> 3
 
 --: INHERIT inherit (id bigint, epoch bigint, delay_us bigint)
--- Files what a process held when it died: due delay_us from now, or at its period's next time if that is sooner. A
--- cron line that has no time yet (due_us 0) stays so.
+-- Files a row of a dead process: due delay_us from now, or at the period's next time if that is sooner. A cron line
+-- that has no time yet (due_us 0) keeps it.
 with n as materialized (select @now us)
 update @_timeout
   set state = 1, epoch = 0, due_us = case when due_us = 0 and schedule is not null then 0 when period_us > 0
@@ -77,7 +77,7 @@ update @_timeout
 select id from @_timeout where id = any(?1) for update skip locked
 
 --: END_DONE end (ids bigint[], epoch bigint)
--- A run is done: its row goes, unless it was replaced, or cancelled: END_LAST.
+-- The run is done: removes its row, unless it is marked as replaced or as the last run (END_LAST).
 --: sqlite
 delete from @_timeout where id = ?1 and state = 2 and epoch = ?2 and {UNMARKED}
 --: postgresql
@@ -87,9 +87,9 @@ delete from @_timeout
 
 --: END_AGAIN end (id bigint, epoch bigint, time_us bigint, is_delay bool, limit_us bigint, base_us bigint, attempt
 --:   int, error text, goes_on bool, starts_new bool)
--- A run is filed again: a retry, or the next time of a series. is_delay: at now + time_us, not after limit_us. error
--- null: what is there stays; '': it goes. goes_on: a series at its next time, so that what was kept for this end
--- holds: END_NEXT. starts_new: it has not started, and starts with the data that were kept.
+-- Files a run again: a retry, or the next time of a series. is_delay: at now + time_us, at the latest at limit_us.
+-- error null: keeps the error that is there; '': removes it. goes_on: a series at its next time, so END_NEXT takes it
+-- if settings were kept for this end. starts_new: the run has not started, and gets the data that was kept.
 with w as materialized (select case when not ?4 then ?3 when @now + ?3 < ?5 then @now + ?3 else ?5 end us)
 update @_timeout
   set state = 1, epoch = 0, due_us = w.us, base_us = ?6, attempt = ?7,
@@ -101,7 +101,7 @@ update @_timeout
   returning id, due_us
 
 --: END_FAIL end (id bigint, epoch bigint, error text)
--- A run has failed for good: its row is kept in a shard below 0, where no look reads it. Settings that were kept for
+-- The run has failed for good: its row is kept in a negative shard, where no look reads it. Settings that were kept for
 -- this end hold.
 update @_timeout
   set state = 3, shard = -1 - shard, error = ?3,
@@ -116,16 +116,16 @@ update @_timeout
   returning id
 
 --: END_LAST end (id bigint, epoch bigint)
--- Removes a row whose run was the last, whatever that has answered.
+-- Removes a row whose run was the last, whatever the task has answered.
 delete from @_timeout
   where {THIS} and state = 2 and epoch = ?2 and last is not null and {NOT_REPLACED}
   returning id
 
 --: END_NEXT end (id bigint, epoch bigint, goes_on bool, began_us bigint)
--- Files what has replaced a run, whatever that has answered, and also if its process died. goes_on: the series goes
--- on, and the settings that were kept for this end hold. Its next time is the one that was computed with them; if that
--- had come as the run began, the next one of the period. That of a line is computed by the holder, as of one that SQL
--- has put.
+-- Files the replacement of a run, whatever the task has answered, also if its process died. goes_on: the series goes
+-- on, and settings that were kept for this end hold. Its next time is the one that was computed with these settings; if
+-- that time had come when the run began, the next time of the period. The time of a cron line is computed by the
+-- holder, as for a row that SQL has put.
 update @_timeout
   set state = 1, epoch = 0, attempt = 0, last = null, error = null,
     due_us = case when next_base_us >= 0 or next_due_us > ?4 then next_due_us
@@ -140,8 +140,8 @@ update @_timeout
   returning id, due_us, coalesce(length(data), 0), priority
 
 --: CLOSE close_run (id bigint, epoch bigint)
--- Comes before the end in a task's transaction. If the row is no longer this run's, SQLite returns no row. PostgreSQL
--- divides by zero, and what is behind it in the pipeline, the commit too, does not happen.
+-- The first step of an end in a task's transaction. If the row is no longer this run's, SQLite returns no row.
+-- PostgreSQL divides by zero, so the rest of the pipeline, with the commit, does not happen.
 --: sqlite
 select 1 from @_timeout where id = ?1 and state = 2 and epoch = ?2
 --: postgresql

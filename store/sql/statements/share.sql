@@ -1,10 +1,10 @@
 -- SPDX-License-Identifier: BSD-2-Clause
 -- Statements about processes (members), their leases and the shards that they hold.
--- A take is READ COMMITTED: each statement sees what was committed before the one before it had its locks.
+-- A take is READ COMMITTED: each statement sees what was committed before the previous statement had its locks.
 
 --: JOIN join (name text, incarnation bigint, lease_us bigint, kinds kinds, dead_incarnation bigint)
--- A process starts. The new row also replaces that of a process of its name whose lease is over, or that is known to
--- be dead.
+-- A process starts. Its row replaces the row of a process of the same name whose lease is over, or that is known to be
+-- dead.
 insert into @_member as m (name, incarnation, until_us, kinds)
 select ?1, ?2, n.us + ?3, ?4
   from (select @boot us) n
@@ -22,8 +22,8 @@ select incarnation, until_us, until_us - @boot from @_member where name = ?1
 delete from @_member where name = ?1 and incarnation = ?2
 
 --: BURY bury ()
--- Removes members whose lease ended more than 10 minutes ago, or is noted to be over (0). Others that died still
--- show. PostgreSQL leaves out those that another transaction has locked.
+-- Removes members whose lease ended more than 10 minutes ago, or was noted to be over (0). Until then members that died
+-- are shown. PostgreSQL leaves out rows that another transaction has locked.
 --: sqlite
 delete from @_member where {LONG_OVER}
 --: postgresql
@@ -31,16 +31,17 @@ delete from @_member
   where name = any(array(select name from @_member where {LONG_OVER} for update skip locked))
 
 --: CALL call ()
--- Tells the others to look at the shards.
+-- Tells the other processes to look at the shards.
 --: sqlite
 insert into @_hint (id, due_us, shard, len, at_us) values (0, 0, -1, 0, @now)
 --: postgresql
 select pg_notify('@newsmembers', '')
 
 --: RENEW renew (name text, lease_us bigint, incarnation bigint, kinds kinds)
--- Renews the lease; with CLOCK, MEMBERS and SHARDS. PostgreSQL commits it before those are read: a process that stands
--- still as it is told of the shards must not hold the lock of its own row, in which others note that its lease is
--- over. The commit is synced whatever the role has: what the role calls "off" is for what may be lost.
+-- Renews the lease; CLOCK, MEMBERS and SHARDS follow in the same exchange. PostgreSQL commits it before those are read:
+-- a process that stands still while it is told of the shards must not hold the lock of its own row, in which other
+-- processes note that its lease is over. The commit is always synced: a role may set synchronous_commit to off for what
+-- may be lost.
 --: sqlite
 with n as materialized (select @boot us)
 update @_member
@@ -68,8 +69,7 @@ select k.id, l.n
     where k.id = any(l.kinds) and l.until_us between n.us + 1 and n.us + 3600000000) l
 
 --: SHARDS shards (kinds int[], own_name text)
--- The shards of these kinds: whether each is this process's, whether it is free, and how long its owner's lease
--- lasts.
+-- The shards of these kinds: whether this process owns each, whether it is free, and what is left of its owner's lease.
 --: sqlite
 select s.id, s.epoch, s.owner = ?2, coalesce(m.until_us, 0) not between n.us + 1 and n.us + 3600000000,
   coalesce(m.until_us - n.us, 0), s.rules
@@ -83,9 +83,9 @@ select s.*
     from @_shard s left join @_member m on m.name = s.owner where s.kind = k.id offset 0) s
 
 --: OVER take (shards int[])
--- The first statement of a take notes that the leases of the owners are over. Without that note a renewal that has
--- read the clock just before the end could commit after the take, and its process would trust it, and start what it
--- had begun in these shards. It waits for no row that another transaction has locked.
+-- The first statement of a take notes that the owners' leases are over. Without that note, a renewal that read the
+-- clock just before the end of the lease could commit after the take: its process would trust that renewal, and start
+-- rows that it had begun in these shards. Rows that another transaction has locked are left out.
 --: sqlite
 update @_member
   set until_us = 0
@@ -97,9 +97,8 @@ update @_member
     where id = any(?1))) for update skip locked))
 
 --: TAKE take (shard int, epoch bigint, name text)
--- Takes a shard that has no owner, or whose owner's lease is over, as OVER has noted. PostgreSQL waits for no row
--- that another transaction has locked; a shard that still has its epoch and was not taken comes back there with the
--- epoch 0.
+-- Takes a shard that has no owner, or whose owner's lease is over, as OVER has noted. PostgreSQL waits for no row that
+-- another transaction has locked: a shard that still has its epoch and was not taken is returned with epoch 0.
 --: sqlite
 update @_shard as s
   set epoch = s.epoch + 1, owner = ?3, levels = case when s.owner is null then s.levels end
@@ -118,8 +117,8 @@ select s.id, 0, 0, false
   where s.id = ?1 and s.epoch = ?2 and not exists (select 1 from t)
 
 --: GIVE give (shard int, epoch bigint, name text, levels data, keeps_levels bool)
--- Gives a shard, with its levels, to the process that takes it next. PostgreSQL: a shard that is locked stays this
--- process's, which finds at its next renewal that it no longer wants the shard.
+-- Gives a shard, with its levels, to the process that takes it next. PostgreSQL: a shard whose row is locked stays with
+-- this process, which tries again after its next renewal.
 --: sqlite
 update @_shard
   set owner = null, levels = case when ?5 then levels else ?4 end
