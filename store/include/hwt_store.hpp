@@ -21,12 +21,12 @@
  *
  * Errors
  *
- *   Only the constructor of store throws, std::system_error.  All else returns std::error_code, with the errno values
- *   that hwt_store.h names: compare with std::errc.  hwt_store_error() has the text.  Memory that the C++ part does not
- *   get, and what a callable's own copy throws, passes through, and nothing has changed.
+ *   Only the constructor of store throws, std::system_error.  The other functions return std::error_code, with the
+ *   errno values that hwt_store.h names: compare with std::errc.  hwt_store_error() has the text.  std::bad_alloc of
+ *   the C++ part, and exceptions from copying a callable, pass through, and change nothing.
  *
- *   A std::exception that a task throws fails its run with what() as its error, which config.warn is told, too; all else
- *   that it throws is ECANCELED.  What the callable of an each throws ends the list, and passes through.
+ *   A std::exception that a task throws fails its run with what() as its error, which config.warn is told, too; any
+ *   other exception is ECANCELED.  An exception from the callable of an each ends the list, and passes through.
  *
  * Lifetimes
  *
@@ -34,9 +34,10 @@
  *   time.  A spec and a which have copies of their texts.  A text with a 0 inside is refused, EINVAL.
  *
  *   ~store stops and closes, and waits for the tasks.  Like the C call, it must not happen in a task: std::terminate.
- *   A pulled run that outlives it is over: it runs elsewhere, or again.
+ *   A pulled run that outlives its store is over: the timeout runs elsewhere, or again.
  *
- * Threads, order and cost are those of the C calls, which each comment names.  native() is for those that are missing.
+ * Threads, order and cost are those of the C calls, which each comment names.  native() is for C calls without a
+ * counterpart.
  */
 
 #include <hwt.hpp>
@@ -52,13 +53,13 @@
 namespace hwt
 {
 
-/* HWT_STORE_CONFIG_INIT, to be changed and given to a store. */
+/* HWT_STORE_CONFIG_INIT: change it, and pass it to a store. */
 inline hwt_store_config store_defaults() noexcept
 {
 	return HWT_STORE_CONFIG_INIT;
 }
 
-/* HWT_STORE_KIND_INIT with this name, to be changed and given to store.add, which sets the task. */
+/* HWT_STORE_KIND_INIT with this name: change it, and pass it to store.add, which sets the task. */
 inline hwt_store_kind kind(const char *name) noexcept
 {
 	hwt_store_kind of = HWT_STORE_KIND_INIT;
@@ -72,13 +73,13 @@ namespace detail
 
 using text = std::optional<std::string>;
 
-/* What has a 0 inside would be cut there, and is refused as an empty one is. */
+/* A text with a 0 inside would be cut there: it is refused, like an empty text. */
 inline const char *c_str(const text &of) noexcept
 {
 	return !of ? nullptr : of->find('\0') == std::string::npos ? of->c_str() : "";
 }
 
-/* Since 1970, rounded up so that nothing is early.  What is not within 1970 to 9999, and refused, is an end of int64_t. */
+/* Since 1970, rounded up so that nothing is early.  Times out of range become an end of int64_t, which is refused. */
 template <class Duration> std::int64_t since_1970(std::chrono::time_point<std::chrono::system_clock, Duration> when)
 {
 	const long double s = std::chrono::duration<long double>(when.time_since_epoch()).count();
@@ -92,7 +93,7 @@ template <class Duration> std::int64_t since_1970(std::chrono::time_point<std::c
 
 } // namespace detail
 
-/* What a task returns: done, failed with an errno value, or what again, give_up or end_series returned for its run. */
+/* The result of a task: done, failed with an errno value, or the answer of again, give_up or end_series for its run. */
 class answer
 {
       public:
@@ -117,7 +118,7 @@ class answer
 	int value_ = 0;
 };
 
-/* hwt_store_again.  For the others there are the C calls. */
+/* hwt_store_again.  For the other answers use the C calls. */
 template <class Rep, class Period>
 answer again(const hwt_store_run &run, std::chrono::duration<Rep, Period> delay) noexcept
 {
@@ -130,7 +131,7 @@ inline std::string_view data(const hwt_store_run &run) noexcept
 	return std::string_view(static_cast<const char *>(run.data), run.len);
 }
 
-/* Owns a run that store.next has handed out.  One that is destroyed before its end has failed: ECANCELED. */
+/* Owns a run that store.next has handed out.  Destroying it before its end fails the run: ECANCELED. */
 class pulled
 {
       public:
@@ -182,7 +183,7 @@ class pulled
 	std::weak_ptr<const void> store_;
 };
 
-/* A hwt_store_spec that is filled in by calls that follow each other. */
+/* A hwt_store_spec that chained calls fill in. */
 class spec
 {
       public:
@@ -344,7 +345,7 @@ class store
 		open(url, config);
 	}
 
-	/* The same; ended(const hwt_store_ended &) is told of each end.  What it throws ends the process. */
+	/* The same; calls ended(const hwt_store_ended &) for each end.  An exception from ended ends the process. */
 	store(const std::string &url, std::function<void(const hwt_store_ended &)> ended,
 	      hwt_store_config config = store_defaults())
 	    : self_(new self{ nullptr, config.warn, config.warn_ctx, {}, std::move(ended) })
@@ -354,7 +355,7 @@ class store
 		open(url, config);
 	}
 
-	/* hwt_store_register.  callable(const hwt_store_run &) returns what an answer is made of, or nothing. */
+	/* hwt_store_register.  callable(const hwt_store_run &) returns void, or a value that converts to an answer. */
 	template <class F> [[nodiscard]] std::error_code add(hwt_store_kind of, F &&callable)
 	{
 		using result = std::invoke_result_t<F &, const hwt_store_run &>;
@@ -419,7 +420,7 @@ class store
 		return detail::error(hwt_store_put_many(self_->store, native.data(), native.size(), nullptr));
 	}
 
-	/* hwt_store_cancel_ex, hwt_store_reschedule_ex; *n: to how many it was done. */
+	/* hwt_store_cancel_ex, hwt_store_reschedule_ex; *n: how many timeouts were changed. */
 	std::error_code cancel(const which &of, std::uint64_t *n = nullptr) noexcept
 	{
 		const hwt_store_which native = of.native();
@@ -452,7 +453,7 @@ class store
 		return detail::error(rc);
 	}
 
-	/* hwt_store_fd, hwt_store_next.  What out had has failed, as by its destructor. */
+	/* hwt_store_fd, hwt_store_next.  A run that out still has fails, as by its destructor. */
 	[[nodiscard]] std::error_code fd(int &fd) noexcept
 	{
 		return detail::error(hwt_store_fd(self_->store, &fd));
@@ -467,7 +468,7 @@ class store
 		return detail::error(rc);
 	}
 
-	/* For the C calls.  After a move nothing but the destructor and a move may follow. */
+	/* For the C calls.  After a move only the destructor and another move may follow. */
 	hwt_store *native() const noexcept
 	{
 		return self_->store;
@@ -513,7 +514,7 @@ class store
 		}
 	};
 
-	/* What stays where it is when a store is moved. */
+	/* The part that keeps its address when a store is moved. */
 	struct self {
 		hwt_store *store;
 		void (*warn)(void *ctx, const char *message);
@@ -529,7 +530,7 @@ class store
 		~self()
 		{
 			if (store != nullptr && hwt_store_close(store) != 0)
-				std::terminate(); /* in a task of its own */
+				std::terminate(); /* destroyed in a task of its own */
 		}
 	};
 
