@@ -5,7 +5,7 @@
 #include <stdlib.h>
 
 #define KEEPALIVES_NS HWT_S(11)
-#define USERS (1u << 31) /* a flag of an exchange: all is in the user's transaction */
+#define USERS (1u << 31) /* a flag of an exchange: the transaction is a user's */
 
 struct message {
 	struct message *next;
@@ -18,15 +18,15 @@ struct sim_conn {
 	struct hwts_conn conn;
 	struct sim_process *process;
 	struct sim_conn *next_of_all;
-	unsigned starts; /* of the server, when it was made */
-	bool is_cut;     /* it is closed, or goes nowhere */
-	bool is_silent;  /* it goes nowhere, and nobody has told its end */
+	unsigned starts; /* sim_server.starts when the connection was made */
+	bool is_cut;     /* closed, or cut off from the server */
+	bool is_silent;  /* cut off, and neither end has noticed */
 	struct tx *tx;
-	unsigned uses; /* by an actor that is in the server */
+	unsigned uses; /* how many actors of this connection are in the server */
 	int64_t patience_ns, lock_ns;
 	bool is_synced;
-	bool is_users;     /* its transaction is a user's */
-	bool is_elsewhere; /* it leads to the database of another store */
+	bool is_users;     /* the transaction belongs to a user */
+	bool is_elsewhere; /* leads to the database of another store */
 	struct savepoint savepoint;
 	/* News */
 	int fd;
@@ -75,7 +75,7 @@ static void enter(struct sim_conn *conn)
 	conn->uses++;
 }
 
-/* Whose process has died does not come back. */
+/* An actor whose process has died does not return. */
 static void leave(struct sim_conn *conn)
 {
 	conn->uses--;
@@ -85,7 +85,7 @@ static void leave(struct sim_conn *conn)
 }
 
 /*
- * A transaction in which nothing is said for a lease is given up by the server, and its connection with it.
+ * The server gives up a transaction that is silent for a lease, and closes its connection.
  */
 
 struct reaper {
@@ -200,7 +200,7 @@ static bool is_refused(enum hwts_role role)
 	return (sim_me()->unable >> role & 1) != 0;
 }
 
-#define CALLS 64 /* connections for calls, at most, of a process */
+#define CALLS 64 /* most connections for calls of a process */
 
 unsigned sim_count_calls(const struct sim_process *process)
 {
@@ -242,7 +242,7 @@ void sim_drop_connections(const struct sim_process *process)
 			end_tx(conn);
 			forget(conn);
 		}
-		if (conn->uses == 0 || sim_hit(2)) /* what has been sent may come yet */
+		if (conn->uses == 0 || sim_hit(2)) /* a request that was sent may still arrive */
 			cut(conn, false);
 	}
 }
@@ -262,7 +262,7 @@ static int prepare(struct hwts_conn *conn)
  * Exchanges
  */
 
-/* More callers wait for what is brief. */
+/* An exchange that is brief waits less for locks, as more callers wait for it. */
 static int64_t lock_patience(const struct sim_conn *conn)
 {
 	return conn->conn.brief ? HWTS_MIN(conn->lock_ns, HWT_MS(200)) : conn->lock_ns;
@@ -294,10 +294,11 @@ static int execute_inside(struct tx *tx, const struct hwts_step *steps, size_t n
 }
 
 /*
- * A client that stands still in the middle of an exchange.  The server waits for it in ClientWrite with an answer that
- * is longer than what lies on the way, and in ClientRead for the rest of a request: in the transaction, with its locks.
+ * A client stands still amid an exchange.  If the answer is longer than the network's buffers, the server waits in
+ * ClientWrite; for the rest of a request it waits in ClientRead.  Both happen inside the transaction, with its locks.
+ *
  * Neither statement_timeout nor lock_timeout acts there, nor idle_in_transaction_session_timeout, which counts from the
- * end of an exchange.  tcp_user_timeout ends a ClientWrite and no ClientRead: a machine whose process stands still
+ * end of an exchange.  tcp_user_timeout ends a ClientWrite, but no ClientRead: a machine whose process stands still
  * answers keepalives.
  */
 
@@ -351,7 +352,7 @@ static int wait_for_client(struct sim_conn *client, struct tx *tx, size_t bytes,
 	return ECONNRESET;
 }
 
-/* Behind a commit, in a transaction of its own: whether it succeeds nobody asks. */
+/* Executes a step after the commit in a transaction of its own.  Its failure does not matter. */
 static int execute_after(struct sim_conn *client, const struct hwts_step *step, int64_t patience_ns,
 			 struct output *output, int64_t *took_ns)
 {
@@ -382,7 +383,7 @@ static int end_holders(const struct row *row, int64_t age_ns)
 	return ended;
 }
 
-/* Ends a shard's holder, and that of the member which owned it last; or that of a timeout. */
+/* Ends connections that hold the lock of a shard's row and of the row of its last owner; or of a timeout's row. */
 static int unblock(struct hwts_conn *base, bool shard, int64_t id, int64_t age_ns)
 {
 	const struct text *owner = NULL;
@@ -456,7 +457,7 @@ static int text_of(struct sim_conn *conn, int rc)
 	return rc;
 }
 
-/* Waits as long as the client does, or its machine: tcp_user_timeout, keepalives. */
+/* Gives up after the client's patience or the machine's: tcp_user_timeout, keepalives. */
 static void give_up(struct sim_conn *conn, int64_t machine_ns)
 {
 	leave(conn);
@@ -467,7 +468,7 @@ static void give_up(struct sim_conn *conn, int64_t machine_ns)
 	enter(conn);
 }
 
-/* Nobody hears of it until the client is tired of waiting. */
+/* The connection freezes: the client learns of it only when its patience ends. */
 static int freeze(struct sim_conn *conn, const struct hwts_step *steps, size_t n, unsigned flags)
 {
 	bool comes = sim_hit(2) && !conn->tx && !(flags & HWTS_OPEN);
@@ -519,7 +520,7 @@ static int exchange(struct sim_conn *conn, const struct hwts_step *steps, size_t
 	return is_cut(conn) ? ECONNRESET : rc;
 }
 
-/* It has no such kind, and an insert asks whether it is the store. */
+/* The other store has no such kind, and an insert checks which store it is. */
 static int run_elsewhere(const struct hwts_conn *conn, const struct hwts_step *steps, size_t n)
 {
 	const struct hwts_value another[3] = { HWTS_BYTES("another", 7), HWTS_NUMBER(0), HWTS_NUMBER(0) };
@@ -536,7 +537,7 @@ static int run_elsewhere(const struct hwts_conn *conn, const struct hwts_step *s
 	return 0;
 }
 
-/* 32 MiB, and what passes that. */
+/* An exchange has at most 32 MiB of data, and the last row may exceed that. */
 static void judge_size(const struct hwts_step *steps, size_t n)
 {
 	size_t bytes = 0;
@@ -577,7 +578,7 @@ static int run(struct hwts_conn *base, const struct hwts_step *steps, size_t n, 
 	if (rc == ECONNRESET || rc == ENOTCONN)
 		end_tx(conn);
 	leave(conn);
-	if (output.committed_ns > conn->process->continued_ns) /* else it has read the reply just now */
+	if (output.committed_ns > conn->process->continued_ns) /* otherwise the process has just read the reply */
 		base->committed_ns = hwt_now() - (sim_now() - output.committed_ns);
 	else if (output.committed_ns)
 		base->committed_ns = hwt_now();
@@ -804,7 +805,7 @@ static int give_back(struct hwts_conn *base, int rc)
 {
 	struct sim_conn *conn = sim_conn(base);
 
-	conn->is_users = base->role != HWTS_TASK; /* else the store ends it */
+	conn->is_users = base->role != HWTS_TASK; /* the transaction of a task is ended by the store */
 	if (rc != 0 && conn->tx && !is_cut(conn))
 		sim_roll_back_to(conn->tx, conn->savepoint);
 	return rc;

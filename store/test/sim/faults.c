@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What befalls a world; world.h. */
+/* Faults of a world; world.h. */
 #include "world.h"
 
 #include <stdlib.h>
@@ -16,7 +16,7 @@ static int64_t some_leases(int64_t n)
 	return sim_some_time(n * sim_lease_ns);
 }
 
-/* One of those that live and go on. */
+/* Lets the fault happen to a process that lives and goes on. */
 static void befall_node(void (*befall)(struct node *node))
 {
 	struct node *node = &nodes[sim_random(node_count)];
@@ -52,7 +52,7 @@ static void stop_one(struct node *node)
 	sim_continue(process);
 }
 
-/* Its machine sleeps: one clock stands still, too. */
+/* The machine sleeps: CLOCK_MONOTONIC stands still, too. */
 static void suspend_one(struct node *node)
 {
 	struct sim_process *process = node->process;
@@ -134,7 +134,10 @@ static void crash_server(void)
 	sim_crash_server(some_leases(2));
 }
 
-/* A standby that has all that was synced, and lags behind with the rest; or an older copy, which breaks its word. */
+/*
+ * A standby takes over: it has all synced commits and some of the others.  Or it is an older copy, which lacks synced
+ * commits.
+ */
 static void fail_over(void)
 {
 	bool is_old = sim_hit(3) && sim_now() > HWT_S(1200);
@@ -157,7 +160,7 @@ static void slow_server(void)
 	sim_sleep(sim_server.slow_until_ns - sim_now());
 }
 
-/* A transaction of a user holds rows. */
+/* A transaction of a user locks rows. */
 void sim_lock_rows(int64_t ns)
 {
 	struct tx *tx = sim_begin_tx(HWT_S(10));
@@ -168,13 +171,13 @@ void sim_lock_rows(int64_t ns)
 	if (row->newest && row->lock_count == 0 && sim_hit(3) && sim_lock(&act, row, true, SKIPS) == 0)
 		count++;
 	sim_tell("a user locks %u rows", count);
-	sim_sleep(HWTS_MIN(ns, HWT_S(60))); /* meanwhile each is tried again and again */
+	sim_sleep(HWTS_MIN(ns, HWT_S(60))); /* meanwhile the store tries each row again and again */
 	if (starts == sim_server.starts)
 		sim_abort_tx(tx);
 	sim_tell("a user's locks are gone");
 }
 
-/* A row of a table that nobody has locked; NULL: there is none. */
+/* Locks a row of the table that is not locked; NULL: there is none. */
 struct tx *sim_hold_a_row(enum table table)
 {
 	struct tx *tx = sim_begin_tx(0);
@@ -207,8 +210,8 @@ static void keep_snapshot(void)
 }
 
 /*
- * The server's clock is set.  Leases count by it: what has died may seem alive for so much longer.  Until the next look
- * at the clock what is no longer due is tried again and again.
+ * The server's clock is set.  Leases are measured on it, so a dead process may seem alive for that much longer.  Until
+ * the next look at the clock, rows that are no longer due are tried again and again.
  */
 static void step_server(void)
 {
@@ -227,7 +230,7 @@ static void step_client(struct node *node)
 	sim_step_wall(node->process, sim_hit(2) ? some_leases(1000) : -some_leases(1000));
 }
 
-/* Not at some time, but at one of its next points. */
+/* Kills the process at one of its next points instead of at some time. */
 static void kill_at_a_point(struct node *node)
 {
 	struct sim_process *process = node->process;
@@ -256,7 +259,7 @@ static void take_memory(struct node *node)
 	process->no_memory = 0;
 }
 
-/* What befalls all, or one process. */
+/* Faults of the whole world, or of one process. */
 static void (*const faults[FAULTS])(void) = {
 	[LOSE] = lose,        [FREEZE] = freeze,       [CRASH] = crash_server,
 	[SLOW] = slow_server, [LOCK] = lock_rows,      [SNAPSHOT] = keep_snapshot,
@@ -267,7 +270,7 @@ static void (*const faults_of_one[FAULTS])(struct node *node) = {
 	[RESTART] = restart_one, [STEP_CLIENT] = step_client, [KILL_AT] = kill_at_a_point, [NO_MEMORY] = take_memory,
 };
 
-/* A machine that has slept knows the server's time only by its next look, and gives its levels before that. */
+/* A machine that has slept knows the server's time only after its next look, and gives its levels before. */
 void *sim_befall_sleepers(void *unused)
 {
 	while (!sim_is_over) {
@@ -281,7 +284,7 @@ void *sim_befall_sleepers(void *unused)
 	return unused;
 }
 
-/* So a begin may have been answered or not when the database refuses it. */
+/* The database refuses a begin after its reply was lost or not. */
 void *sim_befall_replies(void *unused)
 {
 	while (!sim_is_over) {
@@ -295,7 +298,7 @@ void *sim_befall_replies(void *unused)
 	return unused;
 }
 
-/* What its own task has killed is started again. */
+/* Starts processes again that their own tasks have killed. */
 void *sim_tend(void *unused)
 {
 	for (;;) {
@@ -332,7 +335,7 @@ void *sim_befall(void *unused)
 	return unused;
 }
 
-/* Faults that go on when the time is over end by themselves. */
+/* Ends faults that are still going on when the time is over. */
 void sim_heal(void)
 {
 	while (sim_fault_count > 0)

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Somebody forges news: of rows that are not there, each of 1 MiB.  They cost begins in vain.  What is put beside them
- * starts as it comes, and not at a look: if they are due soon, of many groups, and fill a window; and if many are overdue.
+ * A client forges news of rows that do not exist, each of 1 MiB: each costs a begin in vain.  Real puts beside them
+ * must start on time, and not wait for a look: when they are due soon, are of many groups and fill a window; and when
+ * many rows are overdue.
  */
 #include "world.h"
 
 #include <stdlib.h>
 
-#define FORGED INT64_C(4000000000000) /* the first number; no put is given one of them */
+#define FORGED INT64_C(4000000000000) /* the first forged number; no put gets such numbers */
 #define PUTS 100
 #define BURST 5000
 
@@ -43,13 +44,13 @@ static void put_some(struct node *node, unsigned n)
 		sim_sleep(HWT_MS(50));
 	}
 	sim_is_over = true;
-	sim_sleep(HWT_S(25)); /* with a look */
+	sim_sleep(HWT_S(25)); /* long enough for a look */
 	if (sim_late_ns - before_ns > HWT_S(1))
 		sim_fail("forged news", 0, "have made %u others %.3f s late", n,
 			 (double)(sim_late_ns - before_ns) / 1e9);
 }
 
-/* Meanwhile two looks have found a window that is full of forged news. */
+/* Meanwhile two looks have met a window that is full of forged news. */
 static void *put_beside_a_forger(void *node)
 {
 	(void)sim_start(NULL, "a forger", forge, NULL);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What a process has in memory; world.h. */
+/* The memory of a process; world.h. */
 #include "world.h"
 
 int64_t sim_queued_ns(const struct node *node, int64_t id)
@@ -26,7 +26,7 @@ bool sim_waits_here(const struct node *node, int64_t id)
 	return between;
 }
 
-/* What entries and groups of a kind say. */
+/* Sums over the entries and groups of a kind. */
 struct count {
 	size_t begun, running, reserved;
 };
@@ -62,7 +62,7 @@ static struct count count_groups(const struct hwts_kind *kind)
 	return count;
 }
 
-/* I2, T1, T2: no place and no token of a group is lost, or given twice. */
+/* I2, T1, T2: no place and no token of a group is lost or given twice. */
 void sim_count_inside(struct node *node)
 {
 	hwt_store *store = node->store;

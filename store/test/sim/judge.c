@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What must hold; world.h. */
+/* The promises that must hold; world.h. */
 #include "world.h"
 
 #include <stdio.h>
@@ -32,7 +32,7 @@ struct item *sim_item_of(const struct version *version)
 	return item_in(version->s[DATA]);
 }
 
-/* It is what the row is, or what has replaced that. */
+/* True: the row is the item's, or its replacement is. */
 static bool has_item(const struct version *version, const struct item *item)
 {
 	return sim_item_of(version) == item || (version->s[NEXT_DATA] && item_in(version->s[NEXT_DATA]) == item);
@@ -43,7 +43,7 @@ bool sim_has_key_of(const struct item *a, const struct item *b)
 	return a->key && a->kind == b->kind && a->key == b->key && a->group == b->group;
 }
 
-/* A put that nobody waits for any more may replace what is there when it comes. */
+/* A put whose client has given up may replace a present timeout when it arrives. */
 static void judge_replaced(struct item *item, const struct item *by, int64_t state)
 {
 	if (!by->flags || !sim_has_key_of(item, by) || (by->flags == HWT_STORE_REVIVE && state != 3))
@@ -72,10 +72,10 @@ const struct version *sim_committed(const struct row *row)
 
 static const struct hwts_row *begun(const hwt_store_run *run)
 {
-	return ((const struct hwts_running *)run)->row; /* run is its first member */
+	return ((const struct hwts_running *)run)->row; /* run is the first member */
 }
 
-/* The row, if it is run by this run. */
+/* Returns the row, if it runs under this run's epoch. */
 static const struct version *row_run(const hwt_store_run *run)
 {
 	const struct version *t = sim_row_of_id(run->id);
@@ -83,13 +83,16 @@ static const struct version *row_run(const hwt_store_run *run)
 	return t && t->n[STATE] == 2 && t->n[EPOCH] == begun(run)->epoch ? t : NULL;
 }
 
-/* A series that was cancelled while it ran, or was begun; or one that was replaced then: this run is its last. */
+/*
+ * mark LAST: a series that was cancelled during the run; NEXT_...: replaced during the run.  Either way the run is its
+ * last.
+ */
 static bool is_last_run(const hwt_store_run *run, int mark)
 {
 	return row_run(run) && row_run(run)->n[mark];
 }
 
-/* One row is begun under an epoch once at a time, whatever it becomes meanwhile. */
+/* A row is begun under an epoch once at a time, whatever becomes of it meanwhile. */
 static bool runs_already(const struct item *item, const hwt_store_run *run)
 {
 	for (const struct item *other = items; other < items + item_count; other++)
@@ -104,7 +107,7 @@ static bool is_text(const char *text, const char *wanted)
 	return text && wanted ? strcmp(text, wanted) == 0 : text == wanted;
 }
 
-/* What a task is given. */
+/* Checks the fields of the run. */
 static void judge_run(const struct item *item, const hwt_store_run *run)
 {
 	char key[16];
@@ -118,7 +121,7 @@ static void judge_run(const struct item *item, const hwt_store_run *run)
 		sim_fail("attempts", 0, "timeout %u starts for the %uth time", number_of(item), run->attempt);
 }
 
-/* One of those that were put together is there, and so are the others. */
+/* If one timeout of a put_many exists, all of them do. */
 static void accept_all(struct item *item)
 {
 	for (unsigned i = 0; i < item->batch; i++) {
@@ -131,7 +134,10 @@ static void accept_all(struct item *item)
 	}
 }
 
-/* Half past two in Berlin, on a day of UTC: at the end of the hour that is left out, and the first time of two. */
+/*
+ * Half past two in Berlin on a day of UTC: in spring the end of the hour that is left out, in autumn the first of the
+ * two.
+ */
 static int64_t local_us(int64_t day)
 {
 	int64_t spring = SIM_SPRING_S / 86400, autumn = SIM_AUTUMN_S / 86400,
@@ -147,18 +153,19 @@ static int64_t next_us(const struct item *item, int64_t us, int64_t times)
 	return item->is_local ? local_us(us / INT64_C(86400000000) + times) : us + times * item->period_us;
 }
 
-/* Nothing is out of order: whoever holds it was told in time. */
+/* Nothing is out of order, so the holder was told in time. */
 static void judge_lateness(const struct item *item, const hwt_store_run *run)
 {
 	int64_t late_ns = (sim_server_us() - begun(run)->due_us) * 1000;
 
-	late_ns = HWTS_MIN(late_ns, sim_now() - HWTS_MAX(sim_fault_ns, item->ended_ns)); /* the last run was long */
+	/* The run before may have been long. */
+	late_ns = HWTS_MIN(late_ns, sim_now() - HWTS_MAX(sim_fault_ns, item->ended_ns));
 	if (late_ns > sim_settings.most_late_ns)
 		sim_fail("D6", 0, "timeout %u starts %.3f s late, and nothing was out of order", number_of(item),
 			 (double)late_ns / 1e9);
 }
 
-/* No more times have been merged into it than have come: one more of a line, whose own time was moved. */
+/* No more times were merged into the run than have come; a line whose own time was moved may have one more. */
 static void judge_missed(const struct item *item, const hwt_store_run *run)
 {
 	int64_t since_us = sim_server.most_us - run->due_us;
@@ -179,21 +186,24 @@ static void judge_time(const struct item *item, const hwt_store_run *run)
 	if (begun(run)->due_us > sim_server.most_us)
 		sim_fail("D4", 0, "timeout %u starts %.6f s too early", number_of(item),
 			 (double)(begun(run)->due_us - sim_server.most_us) / 1e6);
-	if (sim_settings.most_late_ns && !sim_is_ruled(item) && !sim_is_running(item)) /* else a stop did not wait */
+	/* Otherwise a stop did not wait. */
+	if (sim_settings.most_late_ns && !sim_is_ruled(item) && !sim_is_running(item))
 		judge_lateness(item, run);
-	/* A process that stood still or was cut off hears late of a step of the clock, and believes it a lease later. */
+	/*
+	 * A process that stood still or was cut off hears late of a step of the clock, and believes it a lease later.
+	 */
 	if (item->grace_us && late_us > item->grace_us + HWTS_S_US &&
 	    sim_now() - HWTS_MAX(sim_step_ns, sim_fault_ns) > 2 * sim_lease_ns)
 		sim_fail("grace", 0, "timeout %u starts %.3f s late", number_of(item), (double)late_us / 1e6);
 }
 
-/* The row runs on its behalf. */
+/* True: the row that runs is the item's. */
 static bool has_row(const struct item *item, const hwt_store_run *run)
 {
 	return row_run(run) && sim_item_of(row_run(run)) == item;
 }
 
-/* An end that has not come yet goes with its process, and one in its transaction may have been rolled back. */
+/* An end that is not committed yet is lost with its process, and an end in a transaction may be rolled back. */
 void sim_note_over(struct item *item, const hwt_store_run *run)
 {
 	item->ended_series = true;
@@ -209,14 +219,14 @@ static void judge_series(struct item *item, const hwt_store_run *run)
 	item->is_over = false;
 }
 
-/* Its putter has not been told its id, and others may have moved it as what it has replaced. */
+/* The putter has not been told the id.  Users that know the id from the timeout it replaced may have moved it. */
 static void note_moved(struct item *item, int64_t id)
 {
 	for (unsigned i = 0; i < item_count && item->id != id; i++)
 		item->is_moved |= items[i].id == id && items[i].is_moved;
 }
 
-/* A start, before it is counted. */
+/* Judges a start before it is counted. */
 void sim_judge_start(struct item *item, const hwt_store_run *run, const struct node *node)
 {
 	bool was_stopped = sim_now() - sim_me()->continued_ns < HWT_MS(10);
@@ -239,14 +249,14 @@ void sim_judge_start(struct item *item, const hwt_store_run *run, const struct n
 	if (runs_already(item, run))
 		sim_fail("D5", 0, "timeout %u starts while what it has replaced runs", number_of(item));
 	item->epoch[node->number] = begun(run)->epoch;
-	item->id = run->id; /* its putter may never be told */
+	item->id = run->id; /* its putter may never be told the id */
 	if (item->mode == HWT_STORE_AT_MOST_ONCE && !item->lost && !item->may_start_again &&
 	    (item->starts > item->returned || (item->done > 0 && item->period_us == 0)))
 		sim_fail("D3", 0, "timeout %u starts again after a run that %s", number_of(item),
 			 item->done ? "was done" : "did not end");
 }
 
-/* Unless it knew nothing of the time that has gone by. */
+/* True: another process has begun the row, and this one should know; a process that slept does not. */
 bool sim_is_anothers(const struct item *item, const hwt_store_run *run)
 {
 	const struct version *t = sim_row_of_id(run->id);
@@ -271,7 +281,10 @@ void sim_judge_gone(const struct version *version, bool again)
 		sim_fail("D2", 0, "a cancel of timeout %u was forgotten", number_of(item));
 }
 
-/* Judges one of a version's two timeouts.  The one before it exists again, though it may have been replaced. */
+/*
+ * Judges one of the two timeouts of a version that was taken back.  The timeout before it exists again, though it may
+ * have been replaced.
+ */
 static void judge_lost(const struct version *version, int at)
 {
 	const struct version *older = version->older;
@@ -296,7 +309,7 @@ void sim_judge_lost(const struct version *version)
 }
 
 /*
- * What is due in a living world runs within a lease and two seconds.
+ * Timeouts that are due in a living world run within a lease and two seconds.
  */
 
 static const char *owner_of(const struct version *t)
@@ -307,7 +320,7 @@ static const char *owner_of(const struct version *t)
 	return "nobody";
 }
 
-/* Of a client of the store's that stands still it may last a lease and a second more. */
+/* A lock of a store's client that stands still may last a lease and a second longer. */
 static bool is_users(const struct row *row)
 {
 	for (unsigned i = 0; i < row->lock_count; i++)
@@ -317,7 +330,10 @@ static bool is_users(const struct row *row)
 	return false;
 }
 
-/* The library cannot release a user's lock: of the row, of its shard, or of the member that owns that. */
+/*
+ * True: a user has locked the row, its shard, or the member that owns the shard.  The library cannot release such a
+ * lock.
+ */
 static bool is_held_up(const struct version *t, const struct row *of)
 {
 	const char *owner = owner_of(t);
@@ -356,8 +372,8 @@ static void judge_row(const struct version *t, const struct row *row)
 }
 
 /*
- * Tasks last so long that others have to wait for a thread: the process has no more, or their kind may not, or a stop
- * waits for them.
+ * Tasks last so long that other timeouts wait for a thread: the process has no more threads, their kind may not use
+ * more, or a stop waits for these tasks.
  */
 bool sim_lacks_threads(const struct node *node)
 {
@@ -386,8 +402,8 @@ static bool anybody_lacks_threads(void)
 }
 
 /*
- * At most once: no more is begun than threads are free, for it is lost if the process dies.  Nothing that is pulled is
- * begun ahead.
+ * At most once: no more rows are begun than threads are free, as a begun row is lost if the process dies.  No pulled
+ * row is begun ahead.
  */
 void sim_judge_begun(const struct node *node, unsigned kind)
 {
@@ -395,9 +411,9 @@ void sim_judge_begun(const struct node *node, unsigned kind)
 		 most = sim_kinds[kind].flags ? sim_bound(node, kind) : 2 * node->threads;
 
 	if (sim_fault_count > 0 || sim_now() - sim_fault_ns < 2 * sim_lease_ns)
-		return; /* some may have been begun and not be heard of */
+		return; /* some may have been begun without a reply */
 	EACH_COMMITTED (TIMEOUT, t)
-		/* What a call has, or is given back, has left its place to another. */
+		/* A row that a call has taken, or that is given back, has left its place to another. */
 		count += t->n[STATE] == 2 && sim_item_of(t)->kind == kind && sim_item_of(t)->starts == 0 &&
 			 sim_is_owner(node, t) && (!sim_kinds[kind].flags || sim_queued_ns(node, t->n[ID]) != 0);
 	if (count > most)
@@ -449,7 +465,7 @@ bool sim_is_quiet(void)
 	return true;
 }
 
-/* Also of one whose id nobody was told: its putter has died. */
+/* Finds the row also if its putter has died before it was told the id. */
 static const struct version *row_of(const struct item *item)
 {
 	EACH_COMMITTED (TIMEOUT, t)
@@ -469,7 +485,7 @@ static int by_due(const void *left, const void *right)
 	return (a->n[EFFECT_DUE] > b->n[EFFECT_DUE]) - (a->n[EFFECT_DUE] < b->n[EFFECT_DUE]);
 }
 
-/* Each time of the grid is served once: by its own run or by a later one, which says how many it has missed. */
+/* Each time of a grid is served once: by its own run, or by a later run, which says how many it has missed. */
 static void judge_grid(const struct item *item, const struct version **effects, size_t n)
 {
 	qsort(effects, n, sizeof(effects[0]), by_due);
@@ -498,7 +514,7 @@ static void judge_effects(const struct item *item)
 		judge_grid(item, effects, n);
 }
 
-/* What a run has put is there if and only if its effect is. */
+/* A timeout that a run has put exists if and only if the run's effect does. */
 static void judge_children(void)
 {
 	EACH_COMMITTED (EFFECT, t)
@@ -514,7 +530,7 @@ static void judge_children(void)
  * All
  */
 
-/* It was tried often enough, or its process died, or it has said so, or it came too late. */
+/* A FAILED timeout was tried often enough, or its process died, or its task gave up, or it came too late. */
 static void judge_failed(const struct item *item, const struct version *t)
 {
 	const char *error = t->s[ERROR] ? t->s[ERROR]->bytes : "";
@@ -527,7 +543,7 @@ static void judge_failed(const struct item *item, const struct version *t)
 			 error);
 }
 
-/* How long a series of this kind runs for each time that one of a group does, by G2: the longest of each other group. */
+/* How long a series of this kind waits for its turn, by G2: the longest run of each other group. */
 static double turns_us(const struct item *item)
 {
 	int64_t longest_ns[GROUPS] = { 0 }, sum_ns = 0;
@@ -543,7 +559,7 @@ static double turns_us(const struct item *item)
 	return (double)sum_ns / 1e3;
 }
 
-/* Series of its group that go before it, by G3, are always due. */
+/* True: series of its group that go before it, by G3, are always due. */
 static bool is_outranked(const struct item *item)
 {
 	double load = 0, others_us = turns_us(item);
@@ -568,7 +584,7 @@ static void judge_present(const struct item *item, const struct version *t)
 		return;
 	if (t->n[STATE] == 3)
 		judge_failed(item, t);
-	else if (item->period_us == 0 && t->n[DUE] < sim_server_us() && /* or the clock was put back */
+	else if (item->period_us == 0 && t->n[DUE] < sim_server_us() && /* the clock may have been put back */
 		 !is_outranked(item))
 		sim_fail("D2", 0, "timeout %u has had no end: state %d", number, (int)t->n[STATE]);
 	else if (item->is_over && t->n[STATE] == 1 && !item->may_start_again &&

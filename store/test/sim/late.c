@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Requests that reach the server when nobody waits for their replies any more; driver.h. */
+/* Requests that reach the server after their client has given up; driver.h. */
 #include "driver.h"
 
 #include <stdlib.h>
@@ -23,7 +23,7 @@ static void copy_values(struct hwts_value *values, size_t n)
 		values[i].bytes = copy(values[i].bytes, values[i].len);
 }
 
-/* With all that its arguments point to, for the process may die; without the functions that it would call. */
+/* Copies the arguments as well, as the process may die; not the callbacks. */
 static void copy_step(struct hwts_step *to, const struct hwts_step *from)
 {
 	const char *types = hwts_statements[from->sql].types;
@@ -53,7 +53,7 @@ static void *execute(void *arg)
 		(void)sim_execute_all(NULL, &tx, late->steps, late->n, late->flags, late->synced, late->patience_ns,
 				      &output);
 	}
-	free(late); /* what its steps point to stays until the end of the seed */
+	free(late); /* the copies of the arguments stay until the end of the seed */
 	return NULL;
 }
 

@@ -3,7 +3,7 @@
 #include "test.h"
 #include "world.h"
 
-/* Seeds that once failed, and what they found.  Each run begins with them. */
+/* Seeds that have failed, and what they found.  Each run begins with them. */
 static const struct sim_known known[] = {
 	{ sim_live, 1000033, "the judge missed the row of one whose putter had died before it was told the id" },
 	{ sim_live, 1795678247011, "threads that were connected, and could do no more, called each other without end" },
@@ -21,7 +21,7 @@ static const struct sim_known known[] = {
 };
 
 /*
- * Seeds that fail today, and what they find.  HWT_SIM_OPEN=1 runs them alone.  One that is silent has been mended: it
+ * Seeds that fail today, and what they find.  HWT_SIM_OPEN=1 runs them alone.  A seed that passes has been mended: it
  * moves to the table above, and its scenario to the tests.
  */
 static const struct sim_known open_seeds[] = {
@@ -51,7 +51,7 @@ void sim_say_sum(unsigned seeds, uint64_t first, double seconds)
 	*sim_sum = (struct sim_sum){ 0 };
 }
 
-/* A test: what it says, the world in which it must be so, and how many seeds. */
+/* A test: its name, the world in which it must hold, and the number of seeds. */
 #define SCENE(name, scenario, others)                                                                                  \
 	TEST(name)                                                                                                     \
 	{                                                                                                              \

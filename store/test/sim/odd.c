@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Calls that must be refused, and what an operator is told; world.h. */
+/* Calls that must be refused, and what the counts of an operator must say; world.h. */
 #include "world.h"
 
 #include <stdio.h>
@@ -12,7 +12,7 @@ static hwt_store_spec spec_of(const unsigned *number)
 				 .len = sizeof(*number) };
 }
 
-/* Its connection leads to the database of another store. */
+/* The connection leads to the database of another store. */
 static void put_elsewhere(struct node *node)
 {
 	static const unsigned number;
@@ -34,7 +34,7 @@ static void put_elsewhere(struct node *node)
 	(void)sim_user_end(connection, false);
 }
 
-#define TOO_MANY 10001 /* in one put_many */
+#define TOO_MANY 10001 /* for one put_many */
 
 static void put_too_many(struct node *node)
 {
@@ -46,7 +46,9 @@ static void put_too_many(struct node *node)
 	SIM_CHECK(hwt_store_put_many(node->store, specs, TOO_MANY, NULL) == EINVAL);
 }
 
-/* Due for a while, and not begun, though its process has held the shard all the time. */
+/*
+ * Counts rows that have been due for a while and are not begun, though their process has held the shard all the time.
+ */
 static uint64_t count_overdue(const struct node *node)
 {
 	uint64_t count = 0;
@@ -71,7 +73,7 @@ static void read_stats(struct node *node)
 			 (int)stats.overdue, (int)overdue);
 }
 
-/* Of the last minute is what has started a second before that, at most. */
+/* The lateness of the last minute may include a start up to a second before. */
 static void read_lateness(struct node *node)
 {
 	hwt_store_stats stats = { .size = sizeof(stats) };

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Included before each source of the store: what a thread has for itself lies in one place, which actors swap. */
+/* Included before each source of the store: puts thread-local variables into one section, which actors swap. */
 #ifndef HWTS_SIM_OWN_H
 #define HWTS_SIM_OWN_H
 

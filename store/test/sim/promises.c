@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Worlds in which one promise is looked at, most of them about what is not to become slow; world.h. */
+/* Worlds for a single promise, mostly that something does not become slow; world.h. */
 #include "world.h"
 
 #include <stdlib.h>
@@ -24,8 +24,8 @@ static uint64_t lost_leases(struct node *node)
 }
 
 /*
- * An old snapshot keeps all that is gone.  A look that reads all of it takes as long as the seed says; the lease must
- * not be lost for that, and what is gone is not to be read again and again.
+ * An old snapshot keeps rows that are gone.  A look that reads all of them takes as long as the seed says.  The lease
+ * must not be lost for that, and these rows must not be read again and again.
  */
 #define LEASES 50
 
@@ -77,8 +77,8 @@ static void *put_much(void *node)
 }
 
 /*
- * A process has its lease, and cannot do one thing, or any: the other one has all its shards.  Where there is none it
- * keeps them.  It asks for connections less and less often, also if they are made and fail.
+ * A process renews its lease, but cannot do one thing, or any.  Then another process gets all its shards; without
+ * another process it keeps them.  It connects less and less often, also if connections are made and fail later.
  */
 void sim_live_beside_one_that_cannot_begin(void)
 {
@@ -102,14 +102,14 @@ void sim_live_beside_one_that_cannot_begin(void)
 	sim_sleep(20 * sim_lease_ns);
 	SIM_CHECK(!alone || sum_of_epochs() == epochs);
 	if (process->connections > 20 * sim_lease_ns / HWT_S(1) * MOST_CONNECTIONS &&
-	    process->unable != 1u << HWTS_TASK) /* each thread has one */
+	    process->unable != 1u << HWTS_TASK) /* each thread has a connection */
 		sim_fail("connections", 0, "%u were asked for", process->connections);
 	process->unable = 0;
 	sim_note_fault(2 * sim_lease_ns);
 	sim_come_to_the_end();
 }
 
-/* One row that is due is locked for long: others start as if it were not there. */
+/* A row that is due is locked for long: the other rows start as if it were not there. */
 static void *lock_one(void *arg)
 {
 	const struct item *item = arg;
@@ -153,8 +153,8 @@ void sim_live_beside_a_lock(void)
 }
 
 /*
- * Threads that put at once share commits, and so do those that cancel.  What is large is not one statement, and those
- * that read are not a connection each: the driver looks.
+ * Threads that put at the same time share commits, as do threads that cancel.  Large data is not sent in one statement,
+ * and readers do not get a connection each: the driver checks both.
  */
 #define HERD 70
 
@@ -180,7 +180,8 @@ static void put_large(void)
 
 static void *act_in_herd(void *number)
 {
-	int64_t id = items[herd.first + *(unsigned *)number / 2].id; /* each by two, of which one cancels it */
+	/* Two threads for each id: one of them cancels it. */
+	int64_t id = items[herd.first + *(unsigned *)number / 2].id;
 	hwt_store_info info = { .size = sizeof(info) };
 	int rc = 0;
 
@@ -226,7 +227,7 @@ static void *act_at_once(void *arg)
 		run_herd(PUT);
 		sim_sleep(HWT_MS(200));
 		run_herd(READ);
-		SIM_CHECK(sim_count_calls(herd.node->process) == 16); /* are kept */
+		SIM_CHECK(sim_count_calls(herd.node->process) == 16); /* KEEP: these connections are kept */
 		run_herd(CANCEL);
 		sim_sleep(HWT_MS(200));
 	}
@@ -243,7 +244,10 @@ void sim_live_with_a_herd(void)
 	sim_stop_all();
 }
 
-/* A list of several pages is told of once; and what its own process has moved later is not begun in vain at the time that it had. */
+/*
+ * The rows of a list of several pages are told of once.  If their own process moves them later, it does not begin them
+ * in vain at the old time.
+ */
 #define LISTED 2400
 #define MOVES 100
 
@@ -293,8 +297,8 @@ void sim_live_with_moves(void)
 }
 
 /*
- * All is to be read again, at any time: before a shard has been read for the first time, or while a look is under way.
- * What comes due meanwhile waits for that reading, and for no renewal.
+ * Reading all again is asked for at any time: before a shard's first look, or during a look.  Rows that come due
+ * meanwhile wait for that reading, not for a renewal.
  */
 static void *put_and_have_read_again(void *arg)
 {
@@ -334,7 +338,7 @@ void sim_live_with_readings(void)
 }
 
 /*
- * Somebody edits the tables.  Nothing need run after that, but no process crashes, and each stops when it has to.
+ * A user edits the tables.  Rows need not run after that, but no process crashes, and each stops when it is asked to.
  */
 static void damage(enum table table, int columns)
 {

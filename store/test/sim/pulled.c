@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Runs that a process pulls, and ends from any of its threads, some of them late; world.h. */
+/* Runs that a process pulls, and ends on any of its threads, some of them late; world.h. */
 #include "world.h"
 
 #include <poll.h>
@@ -8,7 +8,7 @@
 struct pull {
 	struct node *node;
 	hwt_store_run *run;
-	int64_t lasts_ns; /* of its item, but for this run */
+	int64_t lasts_ns; /* how long the item runs, without this run */
 };
 
 static void end_run(struct pull *pull, struct item *item, int answer)
@@ -57,7 +57,7 @@ static void begin_run(struct node *node, hwt_store_run *run)
 	sim_detach(sim_start(node->process, "a run", live_as_run, pull));
 }
 
-/* Nobody but the descriptor tells it that there is one. */
+/* Only the descriptor says that there is a run. */
 void *sim_pull(void *arg)
 {
 	struct node *node = arg;
@@ -88,7 +88,7 @@ void *sim_pull(void *arg)
 	}
 }
 
-/* From now on nobody ends one: the process closes its store. */
+/* From now on no thread ends a run: the process closes its store. */
 void sim_drop_pulled(struct node *node)
 {
 	sim_tell("closes, and %u runs are out", node->out);

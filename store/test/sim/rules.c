@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Rules of groups: what users do with them, and what must hold; world.h.
+ * Rules of groups: how users change them, and what must hold; world.h.
  *
- * The judge looks where the server begins a row: that holds the shard, so no change of its rules is under way, and what
- * is in the tables then is in force.  It looks at starts, too, which may come a moment later than a change.
+ * The judge looks where the server begins a row.  That holds a lock on the shard, so no change of its rules is under
+ * way, and the rules in the tables are in force.  The judge also looks at starts, which may follow a change by a
+ * moment.
  */
 #include "world.h"
 #include "statements.h"
@@ -17,12 +18,12 @@ struct rules {
 	int64_t running, every_ns, burst;
 };
 
-/* Of a kind, and of a group in it; the first group stands for the kind itself. */
+/* For each kind, and each group in it; the first group stands for the kind itself. */
 static struct sim_ruled {
 	bool ever;
-	int64_t changed_ns; /* when that was last under way */
-	int64_t moved_ns;   /* when one of it has last started or ended, or could not for its rules */
-	int64_t full_ns;    /* the bucket of its starts */
+	int64_t changed_ns; /* when a change was last under way */
+	int64_t moved_ns;   /* when a timeout of the group last started or ended, or could not for its rules */
+	int64_t full_ns;    /* when the bucket of its starts is full */
 } ruled[KINDS][GROUPS];
 
 static int64_t changed_ns(unsigned kind, unsigned group)
@@ -72,7 +73,7 @@ static void add_kind(struct rules *rules, const char *name, int64_t *id)
 	}
 }
 
-/* What the tables say. */
+/* The rules as the tables have them. */
 static struct rules rules_of(unsigned kind, unsigned group)
 {
 	struct rules rules = { .running = 0 };
@@ -101,7 +102,7 @@ static struct rules rules_of(unsigned kind, unsigned group)
  * Begins, as the server commits them
  */
 
-/* A clock that was put back by more than that hides what runs from the process that takes its shard. */
+/* A clock that was put back by more than this hides running rows from the process that takes their shard. */
 static bool is_far_back(void)
 {
 	return sim_server.most_us - sim_server_us() > 50000000;
@@ -114,7 +115,7 @@ static bool is_of(const struct version *t, unsigned kind, unsigned group)
 	return item->kind == kind && item->group == group;
 }
 
-/* What runs of a group, as far as the database knows, on whichever process; but for what it knows no better. */
+/* Counts the runs of a group on all processes, as far as the database knows. */
 static unsigned count_running(struct act *act, unsigned kind, unsigned group)
 {
 	struct act now = { .tx = act->tx, .sees = sim_server.commits };
@@ -151,8 +152,10 @@ void sim_judge_begin(struct act *act, const struct version *t, const struct vers
 			 (unsigned)(item - items), count, (int)rules.running);
 }
 
-/* G3: its holder has known for a while of one that is to come before it, and could have begun that.  What has replaced
-   another may have its place. */
+/*
+ * G3: the holder has known for a while of a row that goes before this one, and could have begun it.  A replacement of
+ * another row may have that row's place.
+ */
 bool sim_has_waited(const struct version *t, const struct row *row)
 {
 	int64_t since_us = sim_server_us() - HWTS_S_US, since_ns = sim_now() - HWT_S(1);
@@ -166,7 +169,10 @@ static bool is_before(const struct version *a, const struct version *b)
 	return a->n[PRIORITY] != b->n[PRIORITY] ? a->n[PRIORITY] > b->n[PRIORITY] : a->n[DUE] < b->n[DUE];
 }
 
-/* Once all of an exchange are begun.  That one was put off by another process its holder finds as it begins it. */
+/*
+ * Called once all rows of an exchange are begun.  If another process has put off that other row, its holder finds out
+ * only by a begin.
+ */
 void sim_judge_order(struct act *act, const struct version *begun)
 {
 	const struct item *item = sim_item_of(begun);
@@ -193,7 +199,7 @@ void sim_judge_order(struct act *act, const struct version *begun)
  * Starts
  */
 
-/* How many run of its group, on processes whose epoch is that of the shard. */
+/* Counts the group's runs on processes whose epoch is the shard's. */
 static unsigned count_live(const struct item *of)
 {
 	unsigned count = 0;
@@ -208,7 +214,7 @@ static unsigned count_live(const struct item *of)
 	return count;
 }
 
-/* It has a token if it starts no sooner than that. */
+/* A token is there if the start is not before full_ns allows. */
 static void judge_rate(const struct item *item, const struct rules *rules)
 {
 	struct sim_ruled *of = &ruled[item->kind][item->group];
@@ -249,7 +255,7 @@ void sim_note_end(const struct item *item)
 	ruled[item->kind][item->group].moved_ns = sim_now();
 }
 
-/* One of its group is refused by the database: it may run, for a begin may not have been answered, and has no end. */
+/* The database refuses a row of the group: a begin without a reply may have made it run, and then it has no end. */
 static bool is_blocked_for_ever(const struct item *item, const struct rules *rules)
 {
 	EACH_ROW(TIMEOUT, row)
@@ -332,7 +338,7 @@ static void pause(struct node *node, unsigned kind, unsigned group)
 	resume(node, kind, group);
 }
 
-/* The seed of a crowd has two kinds. */
+/* A crowd uses only two kinds in a seed. */
 void sim_draw_group(unsigned *kind, unsigned *group)
 {
 	static unsigned kinds[2];
@@ -345,7 +351,7 @@ void sim_draw_group(unsigned *kind, unsigned *group)
 	*group = 1 + (unsigned)sim_random(2);
 }
 
-/* Mostly of groups, for what concerns a kind concerns all of it. */
+/* Mostly of groups, as a rule of a kind concerns all of its groups. */
 void sim_rule(struct node *node)
 {
 	unsigned kind = (unsigned)sim_random(KINDS), group = sim_hit(6) ? 0 : 1 + (unsigned)sim_random(GROUPS - 1);

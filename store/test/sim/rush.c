@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A rush: many of one group are due at one time, so that some are begun ahead of a thread.  All users come to it, and
- * call for the same few, again and again; world.h.
+ * A rush: many timeouts of one group are due at the same time, so that some are begun ahead of a thread.  All users
+ * come, and make calls about the same few timeouts again and again; world.h.
  */
 #include "world.h"
 
-#define LASTS_NS HWT_MS(300) /* calls about them */
+#define LASTS_NS HWT_MS(300) /* how long users make calls about them */
 
 static struct {
 	unsigned kind, group;
-	int64_t due_ns, until_ns; /* what is put before that is due then */
-	struct item *item;        /* that was called for last */
+	int64_t due_ns, until_ns; /* timeouts that are put before until_ns are due at due_ns */
+	struct item *item;        /* the last call was about this one */
 } rush;
 
 bool sim_is_rush(void)
@@ -18,7 +18,7 @@ bool sim_is_rush(void)
 	return sim_now() < rush.until_ns;
 }
 
-/* Not while there is one. */
+/* False if there is a rush already. */
 bool sim_begin_rush(int64_t puts_ns)
 {
 	if (sim_is_rush())
@@ -36,7 +36,7 @@ void sim_wait_for_rush(int64_t until_ns)
 	(void)sim_wait("a rush", &rush, until_ns);
 }
 
-/* When it is due the others come. */
+/* Users come when the rush is due. */
 void sim_call_to_rush(void)
 {
 	if (rush.due_ns > sim_now())
@@ -62,7 +62,7 @@ static bool is_begun(const struct version *t, const struct node *node, bool here
 	       (!here || sim_is_owner(node, t));
 }
 
-/* One that is begun and has not started; half of the time by this process. */
+/* A timeout that is begun and has not started; half of the time by this process. */
 static struct item *one_that_is_begun(const struct node *node)
 {
 	bool here = sim_hit(2);
@@ -75,7 +75,7 @@ static struct item *one_that_is_begun(const struct node *node)
 	return item;
 }
 
-/* The last one once more, or another; NULL: there is none. */
+/* The timeout of the last call, or another; NULL: none. */
 struct item *sim_rush_item(const struct node *node)
 {
 	if (!rush.item || !sim_hit(sim_row_of_id(rush.item->id) ? 2 : 8))

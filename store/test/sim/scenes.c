@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Worlds: one of chance, and those that chance would hardly lead to; world.h. */
+/* Worlds: a random one, and stories that chance would hardly lead to; world.h. */
 #include "world.h"
 
 #include <stdlib.h>
 
 /*
- * What they have in common
+ * Parts that scenes share
  */
 
 void sim_make_tables(void)
@@ -47,7 +47,7 @@ void sim_settle_world(void)
 	node_count = 1 + (unsigned)sim_random(NODES);
 }
 
-/* Nothing befalls it but what the scene says. */
+/* No faults happen except those of the scene. */
 void sim_settle_scene(int64_t lease_ns, void *(*use)(void *node))
 {
 	sim_settle_world();
@@ -55,7 +55,7 @@ void sim_settle_scene(int64_t lease_ns, void *(*use)(void *node))
 	sim_settings = (struct settings){ .max_attempts = 5, .backoff_ns = HWT_S(1), .use = use };
 }
 
-/* Until nothing is left to be done, and not for ever. */
+/* Waits until nothing is left to do, but not for ever. */
 static void let_rest(void)
 {
 	int64_t until_ns = sim_now() + 2000 * sim_lease_ns;
@@ -67,7 +67,7 @@ static void let_rest(void)
 
 void sim_stop_all(void)
 {
-	sim_fault_count++; /* nobody has to come any more */
+	sim_fault_count++; /* late starts are no failures any more */
 	for (unsigned i = 0; i < node_count; i++) {
 		nodes[i].halts = true;
 		sim_wake_all(&nodes[i]);
@@ -78,7 +78,7 @@ void sim_stop_all(void)
 }
 
 /*
- * Chance
+ * Random worlds
  */
 
 static void start_all(void)
@@ -133,7 +133,7 @@ void sim_live(void)
 	live();
 }
 
-/* Half of all have a key, of a few, and what has it is replaced, best while it runs. */
+/* Half of the timeouts have one of a few keys, and are replaced, mostly while they run. */
 void sim_live_with_puts_that_replace(void)
 {
 	sim_settle_world();
@@ -157,7 +157,7 @@ static void live_in_peace(bool is_crowded)
 	start_all();
 	for (unsigned i = 0; i < node_count; i++)
 		nodes[i].threads = 8;
-	sim_sleep(3 * sim_lease_ns); /* of two of one name one waits for the end of a lease */
+	sim_sleep(3 * sim_lease_ns); /* of two processes with one name, the second waits for the end of a lease */
 	sim_settings.most_late_ns = HWT_S(1);
 	hwts_test_rescued = 0;
 	sim_sleep(sim_settings.length_ns);
@@ -165,13 +165,13 @@ static void live_in_peace(bool is_crowded)
 	sim_come_to_the_end();
 }
 
-/* Nothing is ever out of order, so all that is due starts at once, and no safety net is needed. */
+/* Nothing is ever out of order, so each timeout starts at once, and the safety net finds nothing. */
 void sim_live_in_peace(void)
 {
 	live_in_peace(false);
 }
 
-/* Much is due at once, of groups with caps, rates and pauses. */
+/* Many timeouts are due at once, of groups with caps, rates and pauses. */
 void sim_live_under_rules(void)
 {
 	live_in_peace(true);
@@ -183,7 +183,7 @@ static void *do_nothing(void *node)
 	return NULL;
 }
 
-/* It makes two round trips each third of its lease, and those that died long ago are gone. */
+/* An idle process makes two round trips each third of its lease, and members that died long ago are removed. */
 void sim_live_idly(void)
 {
 	uint64_t before;
@@ -212,7 +212,7 @@ void sim_live_idly(void)
  * Stories
  */
 
-/* Nothing has to be healed. */
+/* Ends a story without faults to heal. */
 static void end(void)
 {
 	sim_is_over = true;
@@ -221,7 +221,7 @@ static void end(void)
 	sim_stop_all();
 }
 
-/* One dies, and so does the one that was started in its place, before it has any of the shards. */
+/* A process dies, and so does the next one, before it has any of the shards. */
 void sim_live_after_two_deaths(void)
 {
 	sim_settle_scene(HWT_S(30), NULL);
@@ -337,7 +337,10 @@ void sim_live_refused(void)
 
 #define BUSY 300
 
-/* What has not started is overdue, and can be had, though most of it is begun ahead. */
+/*
+ * A row that has not started is overdue, and can be cancelled or moved by its process, though most rows are begun
+ * ahead.
+ */
 static void have_what_waits(struct node *node)
 {
 	hwt_store_stats stats = { .size = sizeof(stats) };
@@ -357,7 +360,7 @@ static void have_what_waits(struct node *node)
 	}
 }
 
-/* What has to run at most once waits for a thread that others have all the time. */
+/* A row that runs at most once waits for a thread that other rows occupy all the time. */
 static void *put_much_and_one(void *arg)
 {
 	struct node *node = arg;
@@ -385,7 +388,10 @@ void sim_live_beside_a_busy_kind(void)
 	end();
 }
 
-/* For longer than its lease, while it begins what runs at most once.  It knows that it may not begin any more. */
+/*
+ * Cut off for longer than its lease, a process begins rows that run at most once.  It knows that it may not begin any
+ * more.
+ */
 static void *put_and_be_cut_off(void *arg)
 {
 	hwt_store_stats stats = { .size = sizeof(stats) };
@@ -413,7 +419,7 @@ void sim_live_cut_off(void)
 	end();
 }
 
-/* A user locks what is there, for longer than the looks come back to it. */
+/* A user locks the rows, for longer than it takes the looks to come back to them. */
 static void *put_and_crash(void *arg)
 {
 	struct node *node = arg;
@@ -441,6 +447,6 @@ void sim_live_with_a_server_that_crashes(void)
 	nodes[1].is_worker = false;
 	sim_sleep(100 * sim_lease_ns);
 	sim_is_over = true;
-	sim_sleep(12 * sim_lease_ns); /* the user comes to its end */
+	sim_sleep(12 * sim_lease_ns); /* the user's transaction ends */
 	end();
 }

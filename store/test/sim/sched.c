@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What processes do to their threads, and the story; sim.h. */
+/* What processes do to their threads; the story of a seed; sim.h. */
 #include "sim.h"
 
 #include <inttypes.h>
@@ -8,11 +8,11 @@
 #include <unistd.h>
 
 #define STEP_NS 50
-#define IDLE_MAX 5000000    /* steps without a second going by */
-#define STEPS_MAX 100000000 /* of one seed, whose processes rest most of the time */
-#define STORY 8192          /* lines that are remembered */
-#define LINES 80            /* that are told */
-#define SMALL_WINDOW 80     /* of each second seed: of a group with more than 4 a rest has the others */
+#define IDLE_MAX 5000000    /* steps without a second passing */
+#define STEPS_MAX 100000000 /* steps of one seed, whose processes rest most of the time */
+#define STORY 8192          /* lines of the story that are kept */
+#define LINES 80            /* lines that a failure prints */
+#define SMALL_WINDOW 80     /* of every second seed: entries of a group beyond 4 are left to a rest */
 #define LINE 200
 
 extern char __start_sim_own[], __stop_sim_own[];
@@ -99,7 +99,7 @@ _Noreturn void sim_has_crashed(void)
 }
 
 /*
- * The actor that goes on
+ * The actor that goes on next
  */
 
 bool sim_can_go_on(const struct sim_actor *actor)

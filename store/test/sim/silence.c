@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Worlds in which somebody stands still, holds a lock or never rests, and nobody else may wait for that; world.h.
+ * Worlds in which a process or user stands still, holds a lock or never rests, and no other process may wait for that;
+ * world.h.
  *
- * The judge of silence (judge.c) excuses here only rows that a user's lock is in the way of.
+ * The judge of silence (judge.c) excuses here only rows that a user's lock holds up.
  */
 #include "statements.h"
 #include "world.h"
@@ -10,7 +11,7 @@
 #include <stdio.h>
 
 #define BURST 48
-#define ROOM 1000 /* bytes: what is read of a burst that is begun is longer, and what is read of all shards */
+#define ROOM 1000 /* bytes of a buffer: the data of a burst that is begun is longer, and the answer about all shards */
 
 static bool goes_on(const struct node *node)
 {
@@ -29,7 +30,7 @@ static unsigned add_item(unsigned kind, unsigned key)
 	return number;
 }
 
-/* One call, which replaces what another has put and is due soon. */
+/* One put_many, which replaces the timeouts of another that are due soon. */
 static void put_together(struct node *node, int64_t delay_ns)
 {
 	hwt_store_spec specs[BURST];
@@ -56,7 +57,7 @@ static void put_together(struct node *node, int64_t delay_ns)
 	}
 }
 
-/* One of the processes only puts. */
+/* This process only puts. */
 static void *put_bursts(void *arg)
 {
 	struct node *node = arg;
@@ -74,7 +75,7 @@ static void *put_bursts(void *arg)
 	return NULL;
 }
 
-/* The last of them only puts. */
+/* The last process only puts. */
 static void start(unsigned workers, int64_t lease_ns, void *(*use)(void *node))
 {
 	sim_settle_scene(lease_ns, use);
@@ -85,7 +86,7 @@ static void start(unsigned workers, int64_t lease_ns, void *(*use)(void *node))
 
 /*
  * Stops a worker amid the answer to a begin or a renewal, or the process of put_bursts amid a request: the server waits
- * in the transaction.
+ * inside the transaction.
  */
 static void *stand_still(void *unused)
 {
@@ -119,7 +120,8 @@ void sim_live_beside_one_that_stands_still(void)
 }
 
 /*
- * Users hold a row of any table for longer than a lease.  Meanwhile a worker may die, unless the other cannot renew.
+ * Users hold the lock of a row of any table for longer than a lease.  Meanwhile a worker may die, unless the other
+ * cannot renew.
  */
 static bool holds_member(const struct tx *tx, const struct node *node)
 {
@@ -153,7 +155,7 @@ static void *hold_rows(void *unused)
 	return unused;
 }
 
-/* With all of the window: what is due in a shard that is locked may fill it, and its kind waits then. */
+/* With the whole window: due rows of a locked shard may fill a small one, and then their kind waits. */
 void sim_live_beside_users_that_lock(void)
 {
 	atomic_store(&hwts_test_window, 0);
@@ -185,7 +187,7 @@ static void *make_kinds(void *unused)
 			sim_kill_node(&nodes[0]);
 			sim_start_node(&nodes[0]);
 		} else {
-			sim_fault_count++; /* there is no other */
+			sim_fault_count++; /* no other worker is left */
 			sim_stop(nodes[0].process);
 			sim_reap(nodes[0].process);
 			sim_sleep(2 * sim_lease_ns);
@@ -211,9 +213,7 @@ void sim_live_beside_users_that_make_kinds(void)
 	sim_come_to_the_end();
 }
 
-/*
- * The rules of a group change faster than those of all groups are read.  No other group waits for that.
- */
+/* The rules of a group change faster than the rules of all groups are read.  No other group waits for that. */
 #define STORM_GROUP (GROUPS - 1)
 
 static void *change_rules(void *arg)
@@ -247,8 +247,8 @@ void sim_live_with_rules_that_change_at_once(void)
 }
 
 /*
- * Many groups, each with rows of many priorities, more than the window keeps.  What that costs with the lock held, for
- * n and for 2 n of them, in two kinds: linear is 2, quadratic is 4.
+ * Many groups, each with rows of many priorities, more than the window keeps.  Compares the cost under the lock for n
+ * and 2 n rests, in two kinds: linear is 2, quadratic is 4.
  */
 #define RESTS 128u
 #define ROWS_EACH 3

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Statements that read and write timeouts; tables.h.  What they mean is said by their texts in store/sql/. */
+/* Statements that read and write timeouts; tables.h.  store/sql/ says what they mean. */
 #include "statements.h"
 
 #include <stdio.h>
@@ -61,7 +61,7 @@ int sim_find_unique(struct act *act, enum table table, sim_has_key *has_key, siz
 	return 0;
 }
 
-/* Of a row that the statement sees, as it is once it is locked: NULL if there is none that it is for. */
+/* Locks a row that the statement sees, and returns it as it is then; NULL: no row fits. */
 static int claim(struct act *act, int64_t id, is_for *fits, enum if_locked patience, struct row **out)
 {
 	const struct version *version, *last;
@@ -136,7 +136,7 @@ static bool is_any(struct act *act, const struct version *version)
  * Reading
  */
 
-/* data: how much of the data it returns. */
+/* data: how many bytes of the data are returned. */
 static void emit_info(struct act *act, const struct version *t, size_t data)
 {
 	const struct version *kind = sim_find(act, KIND, t->n[KIND_OF], NULL),
@@ -189,7 +189,7 @@ static int find(struct act *act)
 	return 0;
 }
 
-/* A series that runs, and whose run is not its last. */
+/* A series that runs, and whose run is not marked as the last. */
 static bool goes_on(struct act *act, const struct version *t)
 {
 	(void)act;
@@ -220,7 +220,7 @@ static int pending(struct act *act)
 
 		if (!sim_find_row(act, ITEM_ARG(0, i), &t) || t->n[STATE] == 3)
 			continue;
-		shard = sim_shard(act, t->n[SHARD_OF], NULL); /* NULL: somebody has damaged it */
+		shard = sim_shard(act, t->n[SHARD_OF], NULL); /* NULL: a user has damaged it */
 		SIM_EMIT(act, t->n[ID], t->n[DUE], shard ? shard->n[SHARD_EPOCH] : 0, t->n[STATE], t->n[ATTEMPT],
 			 t->n[EPOCH], t->n[NEXT_BASE] > 0 ? 2 : t->n[LAST], shard ? shard->n[SHARD_RULES] : 0,
 			 act->now_us);
@@ -232,7 +232,7 @@ static int pending(struct act *act)
  * Changes
  */
 
-/* One at rest, in one of the states that are asked for. */
+/* True: does not run, and is in one of the states that are asked for. */
 static bool rests_in(const struct version *t, int64_t states)
 {
 	return t->n[STATE] != 2 && (INT64_C(1) << t->n[STATE] & states) != 0;
@@ -260,7 +260,7 @@ static int remove_one(struct act *act, struct row *row)
 	return 0;
 }
 
-/* Of all that are cancelled also a single one. */
+/* A cancel of all marks single timeouts, too. */
 static bool may_be_last(struct act *act, const struct version *t)
 {
 	return NUMBER_ARG(1) ? t->n[STATE] == 2 && !t->n[LAST] : goes_on(act, t);
@@ -335,7 +335,7 @@ static int reschedule_all(struct act *act, struct row *row)
  * Runs
  */
 
-/* FOR SHARE, in their order: those that fit. */
+/* FOR SHARE, in the order of ids: the shards that fit. */
 static int share_shards(struct act *act, bool (*fits)(const struct act *act, const struct version *shard),
 			enum if_locked patience)
 {
@@ -364,7 +364,7 @@ static bool is_wanted(const struct act *act, const struct version *shard)
 	return shard && sim_is_among(act, 0, shard->n[SHARD_ID]);
 }
 
-/* All shards of a begin. */
+/* Locks all shards of a begin. */
 static int share_all(struct act *act)
 {
 	return share_shards(act, is_wanted, WAITS);
@@ -384,7 +384,7 @@ static bool has_lock(const struct act *act, const struct row *row)
 	return false;
 }
 
-/* It is held, and has been locked. */
+/* True: the shard is held by this process, and locked. */
 static bool is_ours(struct act *act, int64_t id)
 {
 	struct row *row;
@@ -459,8 +459,8 @@ static void judge_order(struct act *act)
 }
 
 /*
- * BEGIN_UNLOCKED first locks the rows that no other transaction has locked, also those that it cannot begin then.  The
- * shards are locked when a row is compared with them.
+ * BEGIN_UNLOCKED first locks the rows that no other transaction has locked, even those that it cannot begin.  Shards
+ * are locked when a row is compared with them.
  */
 static int begin(struct act *act, enum if_locked patience)
 {
@@ -618,7 +618,7 @@ static int end_fail(struct act *act, struct row *row)
 	return 0;
 }
 
-/* Of a series whose settings were kept. */
+/* For a series whose settings were kept. */
 static void find_kept_time(struct version *t, int64_t now_us)
 {
 	int64_t base_us = -1 - t->n[NEXT_BASE], period_us = t->n[NEXT_PERIOD];
@@ -649,7 +649,7 @@ static int end_next(struct act *act, struct row *row)
 }
 
 /*
- * A series that is declared again
+ * A series that a program declares again
  */
 
 static int keep_read(struct act *act)
@@ -697,7 +697,7 @@ static bool waits(struct act *act, const struct version *t)
 	return t->n[STATE] != 3;
 }
 
-/* The settings of a put that keeps what is due. */
+/* The settings of a put that keeps the due time. */
 static void fill_next(struct act *act, struct version *t)
 {
 	t->n[NEXT_DUE] = NUMBER_ARG(1);
@@ -747,7 +747,7 @@ static int keep_next(struct act *act, struct row *row)
 	return emit_kept(act, t);
 }
 
-/* It divides by zero if the row is no longer this run's. */
+/* Divides by zero if the row is no longer this run's. */
 static int close_one(struct act *act)
 {
 	struct row *row;
@@ -760,7 +760,7 @@ static int close_one(struct act *act)
 	return rc;
 }
 
-/* Statements about one row, or about each of several: for which it is, and what becomes of it. */
+/* Statements that change one row, or each of several: which row fits, and how it changes. */
 static const struct change {
 	is_for *fits;
 	int (*apply)(struct act *act, struct row *row);

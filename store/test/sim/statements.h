@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What the files of statements share; tables.h. */
+/* Helpers that the files of statements share; tables.h. */
 #ifndef HWTS_SIM_STATEMENTS_H
 #define HWTS_SIM_STATEMENTS_H
 
@@ -12,7 +12,7 @@ extern sim_statement *const sim_timeout_statements[HWTS_SQLS], *const sim_share_
 								   *const sim_put_statements[HWTS_SQLS],
 								       *const sim_rules_statements[HWTS_SQLS];
 
-/* Arguments, from 0 on: a number, how long an array is, one of its numbers, a text. */
+/* Arguments, from 0 on: a number, the length of an array, a number of an array, a text. */
 #define NUMBER_ARG(i) (act->step->args[i].number)
 #define COUNT_ARG(i) (act->step->args[i].len)
 #define ITEM_ARG(i, at) (((const int64_t *)act->step->args[i].bytes)[at])
@@ -22,22 +22,22 @@ extern sim_statement *const sim_timeout_statements[HWTS_SQLS], *const sim_share_
 	sim_emit_numbers((act), (const int64_t[]){ __VA_ARGS__ }, HWTS_COUNT(((const int64_t[]){ __VA_ARGS__ })))
 void sim_emit_numbers(struct act *act, const int64_t *numbers, size_t n);
 
-/* Each row of a table that a statement sees, as it sees it. */
+/* Each row of a table that a statement sees. */
 #define EACH_SEEN(act, table, t)                                                                                       \
 	EACH_ROW(table, row) for (const struct version *t = sim_see((act), row); (t); (t) = NULL)
 
 struct row *sim_find_row(struct act *act, int64_t id, const struct version **version);
-/* The row of this number, which is the first one of its table; out may be NULL. */
+/* The row with this number, which is the first of its table's; out may be NULL. */
 const struct version *sim_find(struct act *act, enum table table, int64_t id, struct row **out);
 /*
- * The row that a unique index has for this key; NULL: none.  Waits for those of whom it is not yet known whether they
- * have it.
+ * Finds the row that a unique index has for this key; NULL: none.  Waits for transactions of which it is not known yet
+ * whether they insert the key.
  */
 typedef bool sim_has_key(const struct act *act, const struct version *version, size_t i);
 int sim_find_unique(struct act *act, enum table table, sim_has_key *has_key, size_t i, struct row **out);
 int sim_change_rows(struct act *act); /* all statements that change rows one by one */
 void sim_emit_due(struct act *act, int64_t part, const struct version *t);
-void sim_swap_next(struct version *version); /* what it is, and what has replaced it */
+void sim_swap_next(struct version *version); /* swaps the row with its replacement */
 void sim_drop_next(struct version *version);
 
 static inline bool sim_is_text(const struct text *text, const struct hwts_value *value)
@@ -56,7 +56,7 @@ static inline const struct version *sim_shard(struct act *act, int64_t id, struc
 	return sim_find(act, SHARD, id, out);
 }
 
-/* One of an array's numbers. */
+/* True: number is in the array. */
 static inline bool sim_is_among(const struct act *act, int arg, int64_t number)
 {
 	for (size_t i = 0; i < COUNT_ARG(arg); i++)
@@ -65,21 +65,21 @@ static inline bool sim_is_among(const struct act *act, int arg, int64_t number)
 	return false;
 }
 
-/* From an argument on: its bucket, its kind and its group. */
+/* Three arguments from `at` on: bucket, kind and group. */
 static inline bool sim_is_in_group(const struct act *act, const struct version *t, int at)
 {
 	return (t->n[ID] & (HWTS_BUCKETS - 1)) == NUMBER_ARG(at) && t->n[KIND_OF] == NUMBER_ARG(at + 1) &&
 	       sim_is_text(t->s[GROUP], TEXT_ARG(at + 2));
 }
 
-/* A lease that counts. */
+/* True: the lease counts. */
 static inline bool sim_is_live(const struct act *act, int64_t until_us)
 {
 	return until_us >= act->now_us + 1 && until_us <= act->now_us + INT64_C(3600000000);
 }
 
-/* In world.c: no begin of it succeeds; or no end. */
+/* world.c: begins of the row are refused; ends: its ends are. */
 bool sim_is_poisoned(const struct row *row, bool ends);
-bool sim_is_unreadable(const struct version *t); /* and nothing reads it but the indexes */
+bool sim_is_unreadable(const struct version *t); /* nothing can read the row except the indexes */
 
 #endif

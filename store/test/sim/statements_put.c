@@ -41,7 +41,7 @@ static bool is_beyond(const struct version *t, int64_t due_us, int64_t id)
 	return t->n[DUE] > due_us || (t->n[DUE] == due_us && t->n[ID] > id);
 }
 
-/* The rows to which a part of the index leads, dead versions included, as long as some snapshot needs them. */
+/* The rows of a part of the index, with dead versions as long as some snapshot needs them. */
 static void read_index(struct act *act, struct found *found, int64_t shard, int64_t from_us, int64_t to_us)
 {
 	found->n = 0;
@@ -49,7 +49,8 @@ static void read_index(struct act *act, struct found *found, int64_t shard, int6
 	{
 		const struct version *t = row->newest;
 
-		if (!t || (t->n[SHARD_OF] != shard && t->n[SHARD_OF] != -1 - shard)) /* nor are the older ones there */
+		/* Nor are its older versions in the index there. */
+		if (!t || (t->n[SHARD_OF] != shard && t->n[SHARD_OF] != -1 - shard))
 			continue;
 		for (; t; t = t->older)
 			act->read += t->n[SHARD_OF] == shard && t->n[DUE] >= from_us && t->n[DUE] < to_us;
@@ -118,7 +119,7 @@ static int snapshot(struct act *act)
 	return 0;
 }
 
-/* Whether a transaction was over when the snapshot was made; *least: the first that was not. */
+/* True: the transaction was over when the snapshot was made.  *least: the first transaction that was not. */
 static bool was_over(const char *text, int64_t tx, int64_t *least)
 {
 	char *end;
@@ -203,7 +204,7 @@ static int places(struct act *act)
 	return 0;
 }
 
-/* All of a group; what has none is in no index by group. */
+/* All rows of a group.  Rows without a group are in no index by group. */
 static void find_group(struct act *act, struct found *found, int at)
 {
 	found->n = 0;
@@ -230,7 +231,7 @@ static int group_places(struct act *act)
 	return 0;
 }
 
-/* What the window has not kept of a group, or of a shard's rows without one. */
+/* Rows of a group, or of a shard without a group, that the window has not kept. */
 static void emit_rest(struct act *act, struct found *found, size_t from, int64_t priority, int64_t most)
 {
 	int64_t last_us = NUMBER_ARG(from + 2), last_id = NUMBER_ARG(from + 3);
@@ -267,7 +268,7 @@ static int look_no_group(struct act *act)
 	return 0;
 }
 
-/* Rows of groups that run in an older epoch. */
+/* Rows of groups that run under an older epoch. */
 static int rules_run(struct act *act)
 {
 	struct found found;
@@ -351,7 +352,10 @@ static int tell(struct act *act)
  * Puts
  */
 
-/* What replaces, revives, or has a schedule, grace or a spread: its parameters are no arrays, and there are some more. */
+/*
+ * Statements that replace, revive, or have a schedule, a grace or a spread: their parameters are no arrays, and there
+ * are more of them.
+ */
 static bool is_alone(const struct act *act)
 {
 	return hwts_statements[act->step->sql].types[0] == 'i';

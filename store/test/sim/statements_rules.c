@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Statements about the rules of groups; tables.h.  What they mean is said by their texts in store/sql/. */
+/* Statements about the rules of groups; tables.h.  store/sql/ says what they mean. */
 #include "statements.h"
 
 /*
@@ -21,7 +21,7 @@ static int rules(struct act *act)
 						{ .number = shard->n[SHARD_RULES] },
 						sim_text_value(shard->s[SHARD_LEVELS]) };
 
-		if (kind && sim_is_among(act, 0, shard->n[SHARD_ID])) /* else somebody has damaged it */
+		if (kind && sim_is_among(act, 0, shard->n[SHARD_ID])) /* otherwise a user has damaged it */
 			emit_rules(act, values, 3, &kind->n[KIND_PAUSED], 4);
 	}
 	return 0;
@@ -44,7 +44,7 @@ static int rules_own(struct act *act)
  * Changes
  */
 
-/* In the order of their ids, as the statement has it. */
+/* Locks in the order of ids, as the statement does. */
 static int rules_lock(struct act *act)
 {
 	int rc = 0;
@@ -87,7 +87,7 @@ static int rules_tell(struct act *act)
 	return 0;
 }
 
-/* No kind is removed here. */
+/* The simulation removes no kind. */
 static int rules_back(struct act *act)
 {
 	(void)act;
@@ -101,7 +101,7 @@ static int rules_there(struct act *act)
 	return 0;
 }
 
-/* So many numbers of the row of the kind ?1. */
+/* Sets n numbers of the row of the kind ?1. */
 static int rule_kind(struct act *act, int at, int n)
 {
 	struct row *row = NULL;
@@ -124,7 +124,7 @@ static int limit_kind(struct act *act)
 	return rule_kind(act, KIND_RUNNING, 3);
 }
 
-/* The bucket is ?1, the kind ?2, the group ?3. */
+/* ?1 is the bucket, ?2 the kind, ?3 the group. */
 static bool is_group(const struct act *act, const struct version *group, size_t i)
 {
 	(void)i;

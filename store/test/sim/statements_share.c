@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Statements about kinds, members, shards and looks; tables.h.  What they mean is said by their texts in store/sql/. */
+/* Statements about kinds, members, shards and looks; tables.h.  store/sql/ says what they mean. */
 #include "statements.h"
 
 #include <stdio.h>
@@ -55,7 +55,7 @@ static int flush(struct act *act)
 	return 0;
 }
 
-/* i: the id that it would have; 0: none is asked for. */
+/* i: the id that the kind would have; 0: any. */
 static bool is_kind(const struct act *act, const struct version *kind, size_t i)
 {
 	return kind->n[KIND_ID] == (int64_t)i || sim_is_text(kind->s[KIND_NAME], TEXT_ARG(0));
@@ -70,7 +70,7 @@ static int kind_make(struct act *act)
 
 	EACH_SEEN (act, KIND, is)
 		most = HWTS_MAX(most, is->n[KIND_ID]);
-	rc = sim_find_unique(act, KIND, is_kind, 0, &taken); /* ON CONFLICT asks for the name alone */
+	rc = sim_find_unique(act, KIND, is_kind, 0, &taken); /* ON CONFLICT names the name alone */
 	if (rc == 0 && !taken)
 		rc = sim_find_unique(act, KIND, is_kind, (size_t)most + 1, &taken);
 	if (rc != 0 || taken)
@@ -173,7 +173,7 @@ static struct row *member_row(struct act *act, const struct hwts_value *name)
 	return NULL;
 }
 
-/* Its row, locked, if it is for that before and then; NULL: it has none. */
+/* Locks the member's row, if it fits before and after; NULL: there is no such row. */
 static int claim_member(struct act *act, is_for *fits, struct row **out)
 {
 	struct row *row = member_row(act, TEXT_ARG(0));
@@ -394,7 +394,7 @@ static bool can_take(struct act *act, const struct version *shard)
 	       owner->n[MEMBER_UNTIL] == 0;
 }
 
-/* It comes back if the statement sees it under its epoch: taken, or (0) not. */
+/* Returns the shard if the statement sees it under its epoch: with the new epoch, or 0 if it was not taken. */
 static int take(struct act *act)
 {
 	struct row *row = NULL;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* In place of threads, clocks and descriptors; sim.h.  The linker leads the store's calls here. */
+/* Replaces threads, clocks and descriptors; sim.h.  The linker redirects the store's calls to this file. */
 #include "sim.h"
 #include "frame/wrap.h"
 
@@ -28,7 +28,7 @@ WRAP(pid_t, getpid, void)
 	return sim_me() ? sim_me()->pid : 1;
 }
 
-/* All processes are of one host. */
+/* All processes are on one host. */
 WRAP(int, kill, pid_t pid, int signal)
 {
 	if (!sim_me())
@@ -44,8 +44,8 @@ WRAP(uint64_t, hwts_random, void)
 }
 
 /*
- * Steps: the compiler has each basic block of the store counted, by its actor.  So the cost of what is done with a lock
- * held depends on no machine.
+ * Steps: the compiler counts each basic block of the store, for each actor.  So the cost of code that runs under the
+ * lock depends on no machine.
  */
 #define OWN __attribute__((section("sim_own")))
 static OWN uint64_t steps, steps_at_lock;
@@ -121,13 +121,13 @@ WRAP(int, nanosleep, const struct timespec *time, struct timespec *left)
 }
 
 /*
- * Descriptors: pipes, of which both ends have one number, and clocks that tell of steps
+ * Descriptors: pipes, both ends of which have one number, and clocks that report steps
  */
 
 static struct fd {
 	struct sim_process *of;
 	bool is_pipe;
-	unsigned bytes; /* to read; of a clock: it was set */
+	unsigned bytes; /* to read; clock: it was set */
 	unsigned open;
 } fds[512];
 

@@ -7,8 +7,8 @@
 struct sim_server sim_server = { .end = &sim_server.first, .next_tx = 10, .price_ns = 300 };
 
 #define SETTLE_APART 400          /* commits */
-#define OLDEST_NS HWT_S(30)       /* what is older than this is never taken back */
-#define LOG_WRITER_NS HWT_MS(600) /* what is not synced is on the disk then */
+#define OLDEST_NS HWT_S(30)       /* older commits are never taken back */
+#define LOG_WRITER_NS HWT_MS(600) /* commits that are not synced are on the disk after this time */
 
 int64_t sim_server_us(void)
 {
@@ -68,7 +68,7 @@ struct tx *sim_begin_tx(int64_t lock_patience_ns)
 	return tx;
 }
 
-/* Of a shared lock that has become exclusive the exclusive one. */
+/* A shared lock that has become exclusive is two locks: the exclusive one goes. */
 static void unlock_row(struct tx *tx, struct row *row)
 {
 	unsigned at = row->lock_count;
@@ -82,7 +82,7 @@ static void unlock_row(struct tx *tx, struct row *row)
 	sim_wake_all(row);
 }
 
-/* The last ones, down to a savepoint or to none. */
+/* Unlocks the last locks, down to a savepoint or to none. */
 static void unlock(struct tx *tx, size_t down_to)
 {
 	while (tx->lock_count > down_to) {
@@ -118,7 +118,7 @@ static void free_tx(struct tx *tx)
 	free(tx);
 }
 
-/* The last write of all first. */
+/* Takes back writes, the last one first. */
 static void take_back(struct tx *tx, size_t down_to, bool tells)
 {
 	while (tx->write_count > down_to) {
@@ -163,7 +163,7 @@ void sim_commit_tx(struct tx *tx)
 	if (tx->synced && tx->write_count > 0) {
 		sim_sleep(HWT_US(200) + sim_some_time(HWT_MS(4)));
 		if (starts != sim_server.starts)
-			return; /* the crash has taken it back */
+			return; /* the crash has taken it back already */
 	}
 	tx->commit = ++sim_server.commits;
 	tx->commit_ns = sim_now();
@@ -214,7 +214,7 @@ unsigned sim_crash(enum forgets forgets, int64_t since_ns)
 		struct tx *tx = sim_server.active[sim_server.active_count - 1];
 
 		take_back(tx, 0, false);
-		leave(tx); /* whoever has it frees it */
+		leave(tx); /* its owner frees it */
 	}
 	while (*link && ((*link)->commit <= stays || (*link)->commit_ns <= since_ns))
 		link = &(*link)->next;
@@ -273,7 +273,7 @@ static const struct lock *blocker(const struct act *act, const struct row *row, 
 	return NULL;
 }
 
-/* The one that it waits for waits for it. */
+/* True: the transaction that this one would wait for waits for this one. */
 static bool is_deadlock(const struct tx *tx, const struct row *row, unsigned depth)
 {
 	for (unsigned i = 0; row && i < row->lock_count && depth < 8; i++)
@@ -383,7 +383,7 @@ struct version *sim_insert(struct act *act, enum table table)
 }
 
 /*
- * Settling: what is so old that nobody can see another state of it, and no crash takes it back.
+ * Settling: frees versions so old that no snapshot sees them and no crash takes them back.
  */
 
 static bool is_settled(const struct tx *tx, const struct tx *first)
@@ -398,7 +398,7 @@ static void settle_row(struct row *row, const struct tx *first)
 
 		if (is_settled(version->made, first))
 			version->made = NULL;
-		if (is_settled(version->gone, first)) { /* and so is what is older */
+		if (is_settled(version->gone, first)) { /* then so are all older versions */
 			while (*link) {
 				version = *link;
 				*link = version->older;

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A database in memory as a server keeps it.
+ * A database in memory, as a server keeps it.
  *
- * A row is a chain of versions, the newest first, as PostgreSQL has them: a version is made by one transaction and ended
- * by another.  A statement sees what was committed when it began, and what its own transaction has made.  It locks a row
- * that it changes, waits for others that have it, and looks at it again then.
+ * A row is a chain of versions, the newest first, as in PostgreSQL: one transaction makes a version, and another ends
+ * it.  A statement sees what was committed when it began, and the changes of its own transaction.  Before it changes a
+ * row it locks the row, waits for other transactions that have locked it, and looks at the row again.
  *
- * A commit is in memory at once and on the disk later, with the next commit that is synced.  A crash takes back what is
- * not on the disk, in the reverse order; so does a failover, of which the seed says how much.
+ * A commit is in memory at once, and on the disk later, with the next commit that is synced.  A crash takes back the
+ * commits that are not on the disk, the last one first.  So does a failover; the seed says how many.
  */
 #ifndef HWTS_SIM_TABLES_H
 #define HWTS_SIM_TABLES_H
@@ -24,7 +24,7 @@ enum {
 	KIND_MODE, /* -1: null */
 	KIND_HORIZON,
 	KIND_PAUSED,
-	KIND_RUNNING, /* 0: null, and so are the others */
+	KIND_RUNNING, /* 0: null, like the two below */
 	KIND_EVERY,
 	KIND_BURST,
 	KIND_NAME = 0
@@ -46,9 +46,9 @@ enum {
 	PRIORITY,
 	GRACE,
 	SPREAD,
-	LAST,     /* 0: null */
+	LAST, /* 0: null */
 	NEXT_DUE,
-	NEXT_BASE, /* 0: null, and so are the others; less: they are kept for the end of a series' run */
+	NEXT_BASE, /* 0: null, like the others; below 0: settings that are kept for the end of a series' run */
 	NEXT_PERIOD,
 	NEXT_PRIORITY,
 	NEXT_GRACE,
@@ -65,7 +65,7 @@ enum {
 	NEXT_ZONE,
 	TEXTS
 };
-enum { ADVISORY_KIND, ADVISORY_MAKE, ADVISORY_LOCKS }; /* each a row */
+enum { ADVISORY_KIND, ADVISORY_MAKE, ADVISORY_LOCKS }; /* a row each */
 enum { EFFECT_ITEM, EFFECT_DUE, EFFECT_MISSED, EFFECT_CHILD };
 
 struct text {
@@ -76,7 +76,7 @@ struct text {
 
 struct version {
 	struct version *older;
-	struct tx *made, *gone; /* made NULL: long ago; gone NULL: it is the last */
+	struct tx *made, *gone; /* made NULL: long ago; gone NULL: the newest */
 	int64_t n[NUMBERS];
 	struct text *s[TEXTS];
 };
@@ -92,10 +92,10 @@ struct row {
 	struct version *newest;
 	struct lock locks[32];
 	unsigned lock_count;
-	int64_t unlocked_ns; /* by one that had changed, or would have */
+	int64_t unlocked_ns; /* when a transaction that had changed the row, or would have, unlocked it */
 };
 
-/* What a transaction has written: a version that it made, or ended. */
+/* A write of a transaction: a version that it made or ended. */
 enum written { MADE, CHANGED, REMOVED };
 struct write {
 	struct row *row;
@@ -104,13 +104,13 @@ struct write {
 };
 
 struct tx {
-	struct tx *next; /* of those committed, by number of the commit */
+	struct tx *next; /* in the list of committed transactions, by commit */
 	uint64_t number, commit;
 	int64_t commit_ns;
 	bool synced, is_over;
-	bool is_users; /* for a lock in a user's transaction nobody is to blame */
-	bool stands;   /* the server waits for its client, in the middle of an exchange */
-	bool is_ended; /* and is told to end that connection */
+	bool is_users; /* a user's: its locks are no fault of the store */
+	bool stands;   /* the server waits for its client amid an exchange */
+	bool is_ended; /* the server was told to end the connection */
 	const void *client;
 	int64_t began_ns;
 	struct write *writes;
@@ -123,7 +123,7 @@ struct tx {
 
 struct news {
 	struct news *next;
-	int32_t shard; /* -1: the members */
+	int32_t shard; /* -1: the members have changed */
 	struct hwts_due due;
 };
 
@@ -133,21 +133,21 @@ struct sim_server {
 	unsigned active_count;
 	struct tx *first, **end; /* committed and not settled */
 	uint64_t next_tx, commits, on_disk;
-	int64_t clock_ns; /* its clock, less simulated time */
-	int64_t most_us;  /* that it has shown */
+	int64_t clock_ns; /* its clock minus simulated time */
+	int64_t most_us;  /* the latest time that it has shown */
 	bool is_down;
-	unsigned starts;         /* connections of before are broken */
-	int64_t slow_until_ns;   /* it answers nothing before that */
-	int64_t user_timeout_ns; /* its tcp_user_timeout; 0: none, or its clients come by a socket of its machine */
-	struct tx *snapshot;     /* a user's, that is kept open; NULL: none */
-	uint64_t kept;           /* commits that somebody's snapshot does not see begin here; 0: none */
+	unsigned starts;         /* connections from before a start are broken */
+	int64_t slow_until_ns;   /* no answers before this time */
+	int64_t user_timeout_ns; /* its tcp_user_timeout; 0: none, or its clients connect by a Unix socket */
+	struct tx *snapshot;     /* a user's snapshot that is kept open; NULL: none */
+	uint64_t kept;           /* the first commit that a snapshot which is kept does not see; 0: none is kept */
 	unsigned unsettled, executing;
-	int64_t price_ns;     /* of a version to which an index leads */
-	int64_t rule_ns;      /* to read the rules of a group */
-	uint64_t read;        /* so many */
-	uint64_t vain;        /* begins of what cannot be begun */
-	bool breaks_its_word; /* what is taken back was synced */
-	bool broke_its_word;  /* it ever has */
+	int64_t price_ns;     /* cost of a version that an index leads to */
+	int64_t rule_ns;      /* cost of reading the rules of a group */
+	uint64_t read;        /* how many versions were read */
+	uint64_t vain;        /* begins of rows that cannot be begun */
+	bool breaks_its_word; /* a failover takes back synced commits */
+	bool broke_its_word;  /* it has done so at least once */
 };
 
 extern struct sim_server sim_server;
@@ -163,8 +163,8 @@ void sim_roll_back_to(struct tx *tx, struct savepoint savepoint);
 int64_t sim_server_us(void);
 
 /*
- * Ends all transactions, and takes back commits that are younger than that: those that are not synced, which a crash
- * forgets for a moment only and a standby for as long as it lags, or also those that are.
+ * Ends all transactions, and takes back commits that are younger than since_ns: those that are not synced (a crash
+ * forgets them for a moment only, a standby for as long as it lags), or also those that are.
  */
 enum forgets { FORGETS_UNSYNCED, FAILS_OVER, FORGETS_SYNCED };
 unsigned sim_crash(enum forgets forgets, int64_t since_ns);
@@ -172,32 +172,33 @@ unsigned sim_crash(enum forgets forgets, int64_t since_ns);
 /* A statement while it is executed. */
 struct act {
 	struct tx *tx;
-	uint64_t sees; /* commits up to this one */
+	uint64_t sees; /* commits up to this number */
 	int64_t now_us;
 	const struct hwts_step *step;
 	struct output *output;
 	uint64_t read;      /* versions that an index leads to */
 	uint64_t rules;     /* groups whose rules are read */
-	bool is_unreadable; /* it has met such a row */
+	bool is_unreadable; /* the statement has met a row that cannot be read */
 };
 
-const struct version *sim_see(struct act *act, const struct row *row);      /* NULL: it is not there */
+const struct version *sim_see(struct act *act, const struct row *row);      /* NULL: the row is not there */
 const struct version *sim_see_last(struct act *act, const struct row *row); /* of a locked row */
 enum if_locked { WAITS, SKIPS };
 int sim_lock(struct act *act, struct row *row, bool exclusive, enum if_locked patience); /* EBUSY: skipped */
-struct version *sim_change(struct act *act, struct row *row);                            /* of a locked row: a copy */
+/* Returns a copy of the locked row's version, to be changed. */
+struct version *sim_change(struct act *act, struct row *row);
 void sim_remove(struct act *act, struct row *row);
 struct version *sim_insert(struct act *act, enum table table);
 void sim_set_text(struct version *version, int at, const void *bytes, size_t len);
-void sim_settle(void); /* frees what nobody sees any more */
+void sim_settle(void); /* frees versions that nobody sees any more */
 void sim_add_news(struct tx *tx, int32_t shard, const struct hwts_due *due);
 
 #define EACH_ROW(table, row) for (struct row * (row) = sim_server.rows[table]; (row); (row) = (row)->next)
 
-/* Statements: 0, EAGAIN (a lock), or EIO. */
+/* Statements return 0, EAGAIN (a lock) or EIO. */
 int sim_execute(struct tx *tx, const struct hwts_step *step, struct output *output, int64_t *took_ns);
 
-/* What statements return, until it is handed out. */
+/* Rows that statements return, until they are handed out. */
 struct output_row {
 	struct output_row *next;
 	const struct hwts_step *step;
@@ -205,22 +206,25 @@ struct output_row {
 };
 struct output {
 	struct output_row *first, **end;
-	size_t bytes;         /* of the answer */
-	int64_t committed_ns; /* when the last commit that a step asked for was answered; 0: none was */
+	size_t bytes;         /* size of the answer */
+	int64_t committed_ns; /* when the last step with .commits was answered; 0: there was none */
 };
 void sim_emit(struct act *act, const struct hwts_value *values, size_t n);
-int sim_hand_out(struct output *output, bool wanted); /* and frees them */
+int sim_hand_out(struct output *output, bool wanted); /* calls the callbacks if wanted, and frees the rows */
 
-/* In judge.c: rows come and go. */
-void sim_judge_gone(const struct version *version, bool again); /* again: its going was forgotten */
-void sim_judge_lost(const struct version *version);             /* the commit that made it was forgotten */
-void sim_judge_made(const struct version *version);             /* it is committed */
-void sim_judge_left(const struct version *version);             /* it ran on a process that has lost it */
-/* In rules.c: a begin, before it is committed, and when all of its exchange are; rules are being changed. */
+/* judge.c: called as rows come and go. */
+void sim_judge_gone(const struct version *version, bool again); /* again: the commit that removed it was taken back */
+void sim_judge_lost(const struct version *version);             /* the commit that made it was taken back */
+void sim_judge_made(const struct version *version);             /* committed */
+void sim_judge_left(const struct version *version);             /* it ran on a process that has lost its shard */
+/*
+ * rules.c: for each row before a begin is committed; once all rows of its exchange are begun; while rules are being
+ * changed.
+ */
 void sim_judge_begin(struct act *act, const struct version *t, const struct version *before);
 void sim_judge_order(struct act *act, const struct version *begun);
 void sim_note_rules(int64_t kind, const struct hwts_value *group);
-/* In driver.c. */
+/* driver.c */
 void sim_send_news(struct news *news);
 
 #endif

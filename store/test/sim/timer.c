@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * In place of libhwt, which has a simulation of its own: a timer with a worker that comes to each deadline at the end
- * of its tick, or some time later.
+ * Replaces libhwt, which has a simulation of its own: a timer with a worker that comes to each deadline at the end of
+ * its tick, or some time later.
  */
 #include "sim.h"
 
@@ -79,7 +79,7 @@ static void run_first(hwt_timer *timer)
 		task(timeout, arg);
 }
 
-/* Deadlines are of the process's clock. */
+/* Deadlines are on the process's clock. */
 static int64_t ring_ns(const hwt_timer *timer)
 {
 	int64_t deadline_ns = timer->heap[0]->deadline_ns;
@@ -139,7 +139,7 @@ static struct entry *make(hwt_timer *timer)
 	struct entry *entry = timer->free;
 
 	if (!entry) {
-		entry = calloc(65, sizeof(*entry)); /* the first one links the slabs */
+		entry = calloc(65, sizeof(*entry)); /* the first entry links the slabs */
 		entry->next = timer->slabs;
 		timer->slabs = entry;
 		for (int i = 1; i < 65; i++) {
@@ -170,7 +170,7 @@ int hwt_cancel(hwt_timeout timeout)
 
 	if (!entry || entry->generation != timeout.generation || !entry->task)
 		return ENOENT;
-	entry->task = NULL; /* taken out when its time comes */
+	entry->task = NULL; /* removed from the heap when its time comes */
 	return 0;
 }
 

@@ -3,9 +3,9 @@
 #include "world.h"
 #include "statements.h"
 
-#define PASSED 12 /* starts of other groups while one waits: more than there are groups, and threads */
+#define PASSED 12 /* starts of other groups while a group waits: more than there are groups and threads */
 
-/* Its holder has known it for a while, and might have begun it. */
+/* True: the holder has known a row of the group for a while, and might have begun it. */
 static bool waits(const struct node *node, unsigned kind, unsigned group)
 {
 	struct act act = { .sees = sim_server.commits };

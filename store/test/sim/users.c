@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What users do, and what they may be told; world.h. */
+/* What users do, and which answers they may get; world.h. */
 #include "world.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 
 #define KEYS 7
-#define TOGETHER 5 /* at most, in one put_many */
+#define TOGETHER 5 /* most timeouts in one put_many */
 #define RUSH_PUTS 24
-#define RUSH_CALLS 24 /* of each user */
+#define RUSH_CALLS 24 /* calls of each user */
 
 static bool is_unknown(int rc)
 {
@@ -54,10 +54,10 @@ struct putting {
 	unsigned char data[sizeof(unsigned) + 64];
 };
 
-/* Changes of all of a kind that are under way: what is put meanwhile may be among them. */
+/* Changes of all timeouts of a kind that are under way: a timeout that is put meanwhile may be among them. */
 static unsigned cancels[KINDS], moves[KINDS];
 
-/* Whatever follows its grid, with the row's own time as the first or a cron line. */
+/* A series with a period or a cron line. */
 static void draw_series(struct putting *put)
 {
 	static const struct {
@@ -113,7 +113,7 @@ static void draw_task(struct item *item)
 	item->priority = sim_hit(4) ? (int)sim_random(201) - 100 : 0;
 }
 
-/* like: it is to replace that; or NULL. */
+/* like: the timeout to replace, or NULL. */
 static void draw_key(struct item *item, const struct item *like)
 {
 	item->flags = item->key && sim_hit(3) ? sim_hit(2) ? HWT_STORE_REVIVE : HWT_STORE_REPLACE : 0;
@@ -172,7 +172,7 @@ static void draw_without_key(struct putting *put)
 	put->spec.key = NULL;
 }
 
-/* Before the call. */
+/* Called before the put. */
 static void calls(struct putting *put)
 {
 	struct item *item = put->item;
@@ -181,7 +181,10 @@ static void calls(struct putting *put)
 	item->is_moved |= moves[item->kind] > 0;
 }
 
-/* A cancel or a move of what it has replaced, before its own id was known, may have been one of it. */
+/*
+ * A cancel or move of the timeout that this one replaced, before its id was known, may have been a cancel or move of
+ * this one.
+ */
 static void note_same(struct item *item)
 {
 	for (unsigned i = 0; i < item_count; i++) {
@@ -190,7 +193,7 @@ static void note_same(struct item *item)
 	}
 }
 
-/* What had its id before is now known to be another, unless a cancel may drop that. */
+/* The timeout that had this id before is replaced now, unless a cancel may drop the replacement. */
 static void note_replaced(const struct node *node, const struct item *item, int64_t called_ns)
 {
 	bool waits = sim_waits_here(node, item->id);
@@ -213,7 +216,7 @@ static void returned(struct putting *put, int rc, int64_t id)
 	if (rc == EBUSY || (rc == EEXIST && item->flags == HWT_STORE_REPLACE && !item->batch))
 		sim_fail("a put", 0, "returns %d: %s", rc, hwt_store_error());
 	item->put = rc == 0 ? ACCEPTED : is_refusal(rc) ? REFUSED : CALLED;
-	item->id = is_refusal(rc) ? 0 : id ? id : item->id; /* a start may have told it */
+	item->id = is_refusal(rc) ? 0 : id ? id : item->id; /* a start may have told the id */
 	sim_tell("puts %u, %s of %s (%d)%s%s in %.3f s: %d", put->number, put->spec.kind,
 		 put->spec.group ? put->spec.group : "none", item->priority,
 		 item->flags == HWT_STORE_REPLACE ? ", replaces," : "", item->period_us ? ", a series," : "",
@@ -224,7 +227,7 @@ static void returned(struct putting *put, int rc, int64_t id)
 		note_same(item);
 }
 
-/* One that has a key and runs, or is about to. */
+/* Finds a timeout with a key that runs, or is about to. */
 static const struct item *one_that_runs(void)
 {
 	for (int i = 0; i < 20; i++) {
@@ -236,7 +239,7 @@ static const struct item *one_that_runs(void)
 	return NULL;
 }
 
-/* The row that has its key and is in that state; NULL: there is none. */
+/* The row with this key in this state; NULL: none. */
 static const struct version *one_with_key(const struct item *item, int64_t state)
 {
 	EACH_COMMITTED (TIMEOUT, t)
@@ -245,7 +248,7 @@ static const struct version *one_with_key(const struct item *item, int64_t state
 	return NULL;
 }
 
-/* It may be there under the id of another. */
+/* The timeout may be there under the id of another. */
 static void judge_told(const struct item *item, int64_t id)
 {
 	EACH_COMMITTED (TIMEOUT, t)
@@ -260,7 +263,10 @@ static void judge_patience(int64_t called_ns, int rc)
 		sim_fail("a put", 0, "returns %d after %.3f s", rc, (double)(sim_now() - called_ns) / 1e9);
 }
 
-/* In its own process what has not started is pending, whatever its row says: such a call takes it out of the queue. */
+/*
+ * In its own process a row that has not started is pending, whatever the database says: such a call takes it out of the
+ * queue.
+ */
 static void judge_queued(const char *call, const struct node *node, int64_t id, int64_t since_ns, int rc)
 {
 	if ((rc == 0 || rc == EBUSY || rc == ENOENT) && since_ns != 0 && sim_queued_ns(node, id) == since_ns)
@@ -279,7 +285,7 @@ static void put_like(struct node *node, const struct item *like)
 	draw_like(&put, like);
 	calls(&put);
 	failed = one_with_key(put.item, HWT_STORE_FAILED);
-	tx = failed ? failed->n[TX] : 0; /* by which another version in its place is known */
+	tx = failed ? failed->n[TX] : 0; /* by this a later version of the row is recognised */
 	present = one_with_key(put.item, HWT_STORE_RUNNING);
 	queued_ns = present ? sim_queued_ns(node, present->n[ID]) : 0;
 	rc = hwt_store_put(node->store, &put.spec, &id);
@@ -313,8 +319,8 @@ void sim_replace(struct node *node, const struct item *item)
 }
 
 /*
- * All or none, which a start of one tells of the others, too: judge.c.  With keys: as all of one kind, in that order,
- * so that another can put the same ones in the opposite order.
+ * All or none: if one of them starts, all were accepted (judge.c).  With keys they are of one kind, in that order, so
+ * that another user can put the same keys in the opposite order.
  */
 static void put_many_with(struct node *node, unsigned n, const unsigned *keys)
 {
@@ -369,14 +375,14 @@ static void put_many(struct node *node)
  * Cancels and reschedules
  */
 
-/* It is not known, or what has replaced it is dropped. */
+/* The result is not known, or the replacement may be dropped. */
 static void may_cancel(struct item *item)
 {
 	item->may_be_cancelled = true;
 	item->replaced = false;
 }
 
-/* A row may have become that of another: a cancel of the one is a cancel of the other. */
+/* A row may have been taken over by another timeout: a cancel of one is a cancel of the other. */
 static void may_be_cancelled(int64_t id)
 {
 	for (unsigned i = 0; i < item_count; i++)
@@ -384,7 +390,7 @@ static void may_be_cancelled(int64_t id)
 			may_cancel(&items[i]);
 }
 
-/* before: the row with its id, which may have become that of what has replaced it since it was cancelled. */
+/* before: the row with its id.  Since the cancel the row may have become the replacement's. */
 static bool is_its_own(const struct item *item, const struct version *before)
 {
 	return !item->lost && !item->is_another && (!before || sim_item_of(before) == item);
@@ -406,7 +412,7 @@ static hwt_store_which which_of(const struct item *item, char key[16])
 				  .key = key };
 }
 
-/* By its id, if it is in one of these states. */
+/* By id, if the timeout is in one of these states. */
 static hwt_store_which by_id(const struct item *item, unsigned states)
 {
 	return (hwt_store_which){ .size = sizeof(hwt_store_which), .id = item->id, .states = states };
@@ -439,7 +445,7 @@ static void cancel(struct node *node)
 	item->is_off |= sim_waits_here(node, item->id);
 }
 
-/* Whichever has it now. */
+/* Cancels whichever timeout has the key now. */
 static void cancel_key(struct node *node)
 {
 	struct item *item = some_item(node);
@@ -462,7 +468,7 @@ static void cancel_key(struct node *node)
 	SIM_CHECK(n == (rc == 0));
 }
 
-/* One may have FAILED, perhaps as its end was forgotten.  The reply to a reschedule may come after the run. */
+/* A timeout may have FAILED, perhaps as its end was forgotten.  The reply to a reschedule may come after the run. */
 static void may_start_again(int64_t id, int more)
 {
 	for (unsigned i = 0; i < item_count; i++)
@@ -502,7 +508,7 @@ static void reschedule(struct node *node)
 		sim_fail("D2", 0, "timeout %u is cancelled and rescheduled", number_of(item));
 }
 
-/* Of a kind: with a group, without one, or both. */
+/* All of a kind: of a group, without a group, or both. */
 static hwt_store_which draw_which(unsigned *kind, unsigned *group)
 {
 	*kind = (unsigned)sim_random(KINDS);
@@ -622,7 +628,7 @@ bool sim_put_child(struct node *node, unsigned parent, void *connection, unsigne
 	calls(&put);
 	rc = hwt_store_put_on(node->store, connection, &put.spec, &id);
 	returned(&put, rc, id);
-	put.item->put = rc == 0 ? CALLED : REFUSED; /* its parent's effect says more */
+	put.item->put = rc == 0 ? CALLED : REFUSED; /* the effect of its parent says more */
 	*child = rc == 0 ? put.number : 0;
 	return rc == 0 || rc == EAGAIN || rc == ENOMEM;
 }
@@ -641,7 +647,7 @@ static void *put_the_same(void *arg)
 	return NULL;
 }
 
-/* While a transaction has put it, its user puts something else, and another thread the same. */
+/* While a transaction has put a timeout with a key, its user puts another, and another thread the same key. */
 static void put_beside(struct node *node, struct rival *rival, const struct item *item)
 {
 	struct putting put;
@@ -704,7 +710,7 @@ static void act_in_transaction(struct node *node)
 		(void)sim_join(rival.actor);
 }
 
-/* Until it is over, or for so many calls. */
+/* Makes calls until the rush is over, or for a number of calls. */
 static void join_rush(struct node *node)
 {
 	static void (*const acts[])(struct node *) = { put_one,           cancel, cancel, reschedule, cancel_key, get,
@@ -716,7 +722,7 @@ static void join_rush(struct node *node)
 	}
 }
 
-/* The first puts may be long under way. */
+/* The first puts may take long. */
 static void begin_rush(struct node *node)
 {
 	if (item_count + RUSH_PUTS > ITEMS || sim_hit(2) ||
@@ -774,7 +780,7 @@ void *sim_use(void *arg)
 		sim_wait_for_rush(sim_now() + sim_some_time(sim_lease_ns * 2));
 		join_rush(node);
 	}
-	while (!node->halts) { /* a change that was on its way may come long after */
+	while (!node->halts) { /* a change that was under way may arrive long after */
 		sim_lift_rules(node);
 		(void)sim_wait("lifts rules", node, sim_now() + 20 * sim_lease_ns);
 	}

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What calls must say of the tables; world.h.  A row that is there as it was when the call began, and still when it
- * has returned, was so all the time.
+ * What calls must say of the tables; world.h.  A row that is the same when the call begins and when it has returned was
+ * so all the time.
  */
 #include "world.h"
 #include "statements.h"
@@ -12,7 +12,7 @@
 
 struct view {
 	unsigned kind, states, starts;
-	const char *group; /* "": none */
+	const char *group; /* "": rows without a group */
 	bool any_group;
 	size_t n;
 	struct {
@@ -76,7 +76,7 @@ void sim_view_heard(struct view *view, const hwt_store_info *info)
 	SIM_CHECK(view->any_group || strcmp(info->group, view->group) == 0);
 }
 
-/* It runs, and its time is to come: the clock was put back.  Without PENDING a list reads a minute ahead. */
+/* The row runs, and its time is still to come: the clock was put back.  Without PENDING a list reads a minute ahead. */
 static bool is_ahead_of_the_clock(const struct version *t)
 {
 	return t->n[DUE] >= sim_server_us() + 60 * HWTS_S_US && t->n[STATE] == HWT_STORE_RUNNING;

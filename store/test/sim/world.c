@@ -52,7 +52,7 @@ static int answer_of(struct item *item, const hwt_store_run *run)
 	return hwt_store_end_series(run);
 }
 
-/* In its transaction: its effect, and perhaps another timeout. */
+/* In the run's transaction: its effect, and perhaps another timeout. */
 static int work_in_transaction(struct item *item, struct node *node, const hwt_store_run *run)
 {
 	unsigned child = 0;
@@ -99,7 +99,7 @@ int sim_work(struct item *item, struct node *node, const hwt_store_run *run)
 	if (item->kills > 0 && item->kills-- > 0) {
 		sim_fault_count += !node->fell;
 		node->fell = true;
-		sim_kill_node(node); /* and does not return */
+		sim_kill_node(node); /* does not return */
 	}
 	if (sim_settings.replaces && item->key && !sim_is_over && sim_hit(4))
 		sim_replace(node, item);
@@ -124,7 +124,7 @@ bool sim_is_long(const struct item *item)
 
 void sim_end_run(struct item *item, struct node *node)
 {
-	/* Others may have had to wait for its thread; for a moment, also if there are some. */
+	/* Other timeouts may have had to wait for its thread; for a moment even if there are others. */
 	if (sim_is_long(item) && (sim_settings.most_late_ns || sim_lacks_threads(node)))
 		sim_note_fault(0);
 	item->running[node->number]--;
@@ -196,7 +196,7 @@ static int register_kinds(struct node *node)
 	return rc == EEXIST ? 0 : rc;
 }
 
-/* Again after a while, as the server may be away. */
+/* Tries again after a while, as the server may be away. */
 static int open_store(struct node *node)
 {
 	hwt_store_config config = { .size = sizeof(config),
@@ -218,7 +218,7 @@ static int open_store(struct node *node)
 	return rc;
 }
 
-/* Once it has stopped nothing of it runs. */
+/* After the stop no run goes on. */
 static void stop_store(struct node *node)
 {
 	int rc = ETIMEDOUT;
@@ -259,7 +259,7 @@ static void stop_and_start(struct node *node)
 	sim_note_fault(0);
 }
 
-/* Now and then one stops and goes on, or stops as soon as it has started. */
+/* Now and then the process stops and goes on, or stops as soon as it has started. */
 static void be_there(struct node *node)
 {
 	int64_t most_ns = 60 * sim_lease_ns;
@@ -341,5 +341,5 @@ void sim_kill_node(struct node *node)
 	sim_wake_all(&node->is_up);
 	process->is_dead = true;
 	sim_drop_connections(process);
-	sim_kill(process); /* does not return to one of its actors */
+	sim_kill(process); /* does not return if called by one of its actors */
 }
