@@ -2,9 +2,9 @@
 /*
  * Random scripts of statements for store_differs.c.
  *
- * A script is drawn as a whole before it runs, so that leaving out some of its moves leaves the others as they are.
- * The generator has a few timeouts, shards, processes and kinds to speak of, and a belief of what the tables say of
- * them: most statements then meet a row, and some meet none.
+ * A script is drawn as a whole before it runs, so leaving out some moves does not change the others.  The generator has
+ * a few timeouts, shards, processes and kinds, and a belief of what the tables say about them: so most statements find
+ * a row, and some find none.
  */
 #ifndef HWT_TEST_DIFFERS_SCRIPT_H
 #define HWT_TEST_DIFFERS_SCRIPT_H
@@ -75,12 +75,12 @@ struct move {
 };
 
 #define MOVES 150
-#define NO_SNAPSHOT ((const void *)meanings) /* stands for the last one that a database has answered */
+#define NO_SNAPSHOT ((const void *)meanings) /* stands for the snapshot that the database answered last */
 
 static struct move script[MOVES];
 static unsigned moves;
 
-/* What the generator speaks of. */
+/* The timeouts, shards and kinds of a script. */
 #define SHARDS_OF_KIND 2
 #define SCRIPT_KINDS 3
 #define PROCESSES 3
@@ -127,7 +127,7 @@ static void *script_alloc(size_t size)
 
 #define TEN "0123456789"
 #define FIFTY TEN TEN TEN TEN TEN
-#define LONGEST FIFTY FIFTY FIFTY FIFTY FIFTY "12345" /* a key, a group */
+#define LONGEST FIFTY FIFTY FIFTY FIFTY FIFTY "12345" /* the longest key or group */
 
 static const char *draw_key(void)
 {
@@ -179,7 +179,7 @@ static struct subject *new_subject(const struct subject *like, enum likeness as)
 	return made;
 }
 
-/* Mostly of the last ones. */
+/* Draws one of the newest timeouts, mostly. */
 static struct subject *old_subject(void)
 {
 	uint64_t back = draw(HWTS_MIN(draw(4) ? 12 : subject_count, subject_count));
@@ -187,7 +187,7 @@ static struct subject *old_subject(void)
 	return &subjects[subject_count - 1 - back];
 }
 
-/* ... and, if there is one, of those that may run. */
+/* Draws a timeout that may run, if there is one. */
 static struct subject *running_subject(void)
 {
 	struct subject *found = old_subject();
@@ -197,7 +197,7 @@ static struct subject *running_subject(void)
 	return found;
 }
 
-/* One of many is of no row, or far off. */
+/* One parameter in ODDS concerns no row, or is far off. */
 #define ODDS 12
 
 static int64_t draw_number(char letter, const struct subject *of)
@@ -326,7 +326,7 @@ static struct hwts_value draw_bytes(char letter, const struct subject *of)
 	return (struct hwts_value)HWTS_TEXT(text);
 }
 
-/* Rows that an array is about, each once and in the order of what stands first in it. */
+/* The timeouts that an array is about, each once, in the order of the statement's first array. */
 struct picks {
 	struct subject *of[4];
 	int64_t first[4];
@@ -381,7 +381,7 @@ static int64_t number_at(const struct hwts_step *step, int arg, size_t i)
 							    : step->args[arg].number;
 }
 
-/* What is a time, says the bool behind it, and no delay. */
+/* Changes times to delays where the bool behind says so. */
 static void settle_delays(struct hwts_step *step, const char *types, const char *domain)
 {
 	for (int i = 0; domain[i]; i++) {
@@ -396,7 +396,7 @@ static void settle_delays(struct hwts_step *step, const char *types, const char 
 			times[j] = number_at(step, i, j) +
 				   ((number_at(step, i + 1, j) != 0) == (domain[i] == 'w') && draw(ODDS) ? script_now_us
 													 : 0);
-		for (size_t j = 0; j < n; j++) /* no timeout is due at 0, which is null to the simulation */
+		for (size_t j = 0; j < n; j++) /* no timeout is due at 0, which is null in the simulation */
 			times[j] += times[j] == 0;
 		if (types[i] <= 'Z')
 			arg->bytes = times;
@@ -429,7 +429,7 @@ static bool is_put(enum hwts_sql sql)
 	return sql >= HWTS_SQL_PUT && sql <= HWTS_SQL_PUT_SERIES;
 }
 
-/* about: NULL, or the timeout that the statement is about. */
+/* about: the timeout that the statement is about, or NULL. */
 static void draw_statement(struct move *move, enum hwts_sql sql, struct subject *about)
 {
 	const char *types = hwts_statements[sql].types, *domain = meanings[sql].domain;
@@ -439,7 +439,7 @@ static void draw_statement(struct move *move, enum hwts_sql sql, struct subject 
 	move->step = (struct hwts_step){ .sql = sql };
 	REQUIRE(strlen(types) == strlen(domain));
 	if (sql == HWTS_SQL_PUT && draw(4))
-		picks.of[0] = new_subject(picks.of[0], SAME_GROUP); /* and no key */
+		picks.of[0] = new_subject(picks.of[0], SAME_GROUP); /* without a key */
 	else if (is_put(sql))
 		picks.of[0] = new_subject(picks.of[0], about || draw(3) ? SAME_KEY : NEW_GROUP);
 	for (int i = 0; types[i]; i++) {
@@ -471,7 +471,7 @@ static void begin_script(void)
 	static const enum hwts_sql first[] = { HWTS_SQL_KIND_MAKE, HWTS_SQL_KIND_SHARDS, HWTS_SQL_JOIN };
 	struct subject shard = { .group = "" };
 
-	int kinds = SCRIPT_KINDS + (int)draw(2); /* the fourth has no rows */
+	int kinds = SCRIPT_KINDS + (int)draw(2); /* the fourth kind has no rows */
 
 	for (int i = 0; i < kinds; i++)
 		for (size_t j = 0; j < (i < PROCESSES ? 3 : 2); j++) {
@@ -509,9 +509,9 @@ static enum hwts_sql draw_sql(const bool *allowed)
 	return sql;
 }
 
-/* A timeout is put and begun, and then something becomes of it; other statements come in between. */
+/* The life of a timeout: it is put and begun, and then it ends in some way; other statements come in between. */
 static struct {
-	struct subject *of; /* NULL: there is none */
+	struct subject *of; /* NULL: no timeout */
 	unsigned at;
 	enum hwts_sql then[2];
 } plot;
@@ -551,7 +551,7 @@ static void draw_next(struct move *move, const bool *allowed)
 	}
 }
 
-/* conns: how many connections have transactions at the same time. */
+/* conns: how many connections have open transactions at the same time. */
 static void draw_script(uint64_t seed, const bool *allowed, unsigned conns)
 {
 	bool is_open[2] = { false, false }, is_saved[2] = { false, false };
@@ -587,7 +587,7 @@ static void draw_script(uint64_t seed, const bool *allowed, unsigned conns)
 			if (!is_open[conn])
 				memcpy(before, shards_believed, sizeof(before));
 			draw_next(move, allowed);
-			/* A snapshot of one's own writes is of no use, and none asks for it. */
+			/* A snapshot of a transaction with writes of its own is never used. */
 			if (is_open[conn] && move->step.sql == HWTS_SQL_SNAPSHOT)
 				draw_statement(move, HWTS_SQL_CLOCK, NULL);
 			move->stays_open = is_open[conn] = is_open[conn] ||

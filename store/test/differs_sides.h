@@ -2,9 +2,8 @@
 /*
  * The databases of store_differs.c: SQLite, PostgreSQL, and the tables of the simulation.
  *
- * All of them show the time of the script.  SQLite has it of clock_gettime(), which stands here in front of the C
- * library's; PostgreSQL of a function in front of its clock_timestamp(), by the search_path; the simulation of
- * sim_now().
+ * All of them show the time of the script.  For SQLite the clock_gettime() of this file replaces the C library's; for
+ * PostgreSQL a function hides its clock_timestamp(), by the search_path; the simulation has sim_now().
  */
 #ifndef HWT_TEST_DIFFERS_SIDES_H
 #define HWT_TEST_DIFFERS_SIDES_H
@@ -63,7 +62,7 @@ static size_t write_hex(char *to, const void *bytes, size_t len)
 
 struct side {
 	const char *name;
-	hwt_store *store; /* NULL: the simulation */
+	hwt_store *store; /* NULL: this side is the simulation */
 	struct hwts_conn *conns[2];
 	bool is_open[2], is_saved[2];
 	char snapshot[1024];
@@ -96,7 +95,7 @@ static const struct table_columns {
 	    { "start_every_us", 'n', '0', KIND_EVERY },
 	    { "burst", 'n', '0', KIND_BURST },
 	    { "name", 't', ' ', KIND_NAME },
-	    { "removed", 'b', '0', LAST } } }, /* null: nobody removes a kind in the simulation */
+	    { "removed", 'b', '0', LAST } } }, /* null: the simulation removes no kind */
 	{ "shard",
 	  SHARD,
 	  { { "id", 'n', ' ', SHARD_ID },
@@ -187,7 +186,7 @@ static bool is_of_sqlite(const struct side *side)
 	return strcmp(side->name, "sqlite") == 0;
 }
 
-/* Statements of the test's own; of rows the first column. */
+/* Executes a statement of the test.  rows: gets the first column of each row. */
 static void text_on(const struct side *side, unsigned conn, const char *text, struct lines *rows)
 {
 #ifdef HWT_STORE_SQLITE
@@ -281,7 +280,7 @@ int64_t sim_now(void)
 	return sim_passed_ns + sim_waited_ns;
 }
 
-/* The other connection ends nothing meanwhile. */
+/* Never waits: the other connection ends no transaction meanwhile. */
 bool sim_wait(const char *where, const void *on, int64_t until_ns)
 {
 	(void)where;
@@ -317,7 +316,7 @@ _Noreturn void sim_fail(const char *file, int line, const char *format, ...)
 	exit(1);
 }
 
-/* Nothing is judged here. */
+/* The differential test judges nothing. */
 void sim_judge_gone(const struct version *version, bool again)
 {
 	(void)version;
@@ -424,7 +423,7 @@ static struct version *insert_in_simulation(struct act *act, enum table table)
 	return sim_insert(act, table);
 }
 
-/* An hour later nobody needs what was before. */
+/* An hour later no transaction needs the old versions. */
 static void reset_simulation(void)
 {
 	struct act act = { .tx = sim_begin_tx(0) };
@@ -479,7 +478,7 @@ static void end_on_simulation(unsigned conn, bool commits)
  * Time
  */
 
-static int64_t shown_us; /* 0: the real one */
+static int64_t shown_us; /* 0: the real time */
 
 int clock_gettime(clockid_t clock, struct timespec *now)
 {

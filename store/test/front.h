@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * An engine in front of the real one, which lets one exchange with the database fail.
+ * An engine in front of the real one, which makes one exchange with the database fail.
  *
  *   before   the connection broke before the statement was sent: nothing happened, ENOTCONN
- *   after    it was done, and the connection broke before its reply came: ECONNRESET, and nothing that the reply said
- *            reaches the store
+ *   after    the statement was executed, and the connection broke before the reply came: ECONNRESET, and no part of the
+ *            reply reaches the store
  *
- * The exchanges of a process are counted; front_arm(n, how) chooses the one that fails.  The front is put into a store
- * that is open, before it is started.
+ * The exchanges of a process are counted; front_arm(n, how) chooses the one that fails.  The front is put into an open
+ * store before that is started.
  */
 #ifndef HWT_TEST_FRONT_H
 #define HWT_TEST_FRONT_H
@@ -18,14 +18,15 @@ enum front_how { FRONT_BEFORE = 1, FRONT_AFTER };
 
 static const struct hwts_engine *front_real;
 static atomic_uint front_count; /* exchanges so far */
-static atomic_uint front_at;    /* the one that fails; 0: none */
-static atomic_uint front_span;  /* and so many in all, one after the other */
+static atomic_uint front_at;    /* number of the exchange that fails; 0: none */
+static atomic_uint front_span;  /* how many exchanges fail, one after the other */
 static _Atomic(enum front_how) front_how_;
-static _Atomic(const char *) front_only;   /* counted are those of this name; NULL: all */
-static _Atomic(const char *) front_failed; /* the name of the first that did */
-static bool front_callers_know;            /* a caller's reply is never lost: SQLite commits in this process */
+static _Atomic(const char *) front_only;   /* only exchanges of this name count; NULL: all */
+static _Atomic(const char *) front_failed; /* the name of the first exchange that failed */
+/* The reply to a caller's connection is never lost, as SQLite commits in this process. */
+static bool front_callers_know;
 
-/* 0: let it pass. */
+/* 0: the exchange passes. */
 static enum front_how front_fate(const char *name, bool of_caller)
 {
 	unsigned number, at = atomic_load(&front_at);
@@ -49,7 +50,7 @@ static int front_break(struct hwts_conn *conn, enum front_how how)
 				   : hwts_fail(ECONNRESET, "front: the connection broke before the reply");
 }
 
-/* What the reply would have written is copied before, and put back. */
+/* The memory to which the reply is written is saved before, and restored. */
 #define FRONT(name, of_caller, params, args, size, place)                                                              \
 	static int front_##name params                                                                                 \
 	{                                                                                                              \
@@ -77,7 +78,7 @@ static int front_break(struct hwts_conn *conn, enum front_how how)
 FRONT_PLAIN(listen, false, (struct hwts_conn * conn, const struct hwts_shard_row *shards, size_t n, bool on),
 	    (conn, shards, n, on))
 
-/* What a reply says goes through the functions of the steps, so none is called. */
+/* A reply reaches the store through the callbacks of its steps, so none is called. */
 static int front_run(struct hwts_conn *conn, const struct hwts_step *steps, size_t n, unsigned flags)
 {
 	enum front_how how = front_fate(hwts_statements[steps[0].sql].name, conn->role == HWTS_CALL);
@@ -104,7 +105,7 @@ static int front_connect(struct hwts_db *db, enum hwts_role role, struct hwts_co
 						 : front_real->connect(db, role, conn);
 }
 
-/* The transaction is open there, and ends with its connection. */
+/* The transaction is open in the database, and ends with its connection. */
 static int front_open_run(struct hwts_conn *conn, void **handle)
 {
 	enum front_how how = front_fate("open_run", false);
@@ -139,7 +140,7 @@ static int front_news(struct hwts_conn *conn, bool signalled, hwts_hear *hear, v
 	return front_real->news(conn, signalled, hear, ctx, again_ns);
 }
 
-/* span: how many exchanges fail, from the n-th on; n 0: none. */
+/* From the n-th exchange on, span exchanges fail; n 0: none. */
 static void front_arm(unsigned n, enum front_how how, unsigned span)
 {
 	atomic_store(&front_count, 0);

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What the two hostile roles of store_hostile.c say, and the lists from which words of it are drawn. */
+/* The statements of the two hostile roles of store_hostile.c, and the lists from which their words are drawn. */
 #ifndef HWT_STORE_HOSTILE_SAYS_H
 #define HWT_STORE_HOSTILE_SAYS_H
 
 #include "store.h"
 
 /*
- * Statements.  ` is the schema and the prefix of the store; $ and a letter is drawn from a list.
+ * Statements.  ` is the schema and the prefix of the store; $ and a letter stand for a word of a list.
  */
 
-#define CALLS 24 /* of web */
+#define CALLS 24 /* the first statements of WEB_SAYS: those that web may execute */
 static const char *const WEB_SAYS[] = {
 	"select `put($k, $t)",
 	"select `put($k, $t, key => $y, grp => $y, delay => $i, priority => $n, if_exists => $e)",
@@ -35,13 +35,13 @@ static const char *const WEB_SAYS[] = {
 	"select `limit($k, $y, $n, $i, $n)",
 	"select `limit($k, running => $n, remove => $o)",
 	"select `limit($k, $y, remove => true)",
-	/* CALLS of them; what it may not */
+	/* after the first CALLS: statements that web may not execute */
 	"select `draw($n), `bucket($b, $n)",
 	"select `tell(1, 1024, 1, 1, 1, '')",
 	"select `find($k), `named($k, $y, $y), `ruled(1)",
 	"select setval('`number', 1)",
 	"select currval('`number')",
-	/* its session */
+	/* settings of its session */
 	"set search_path = $p",
 	"set search_path = pg_temp, public",
 	"create temp table $s (id bigint, due_us bigint, store text, name text)",
@@ -147,7 +147,7 @@ static const char *const SLY_SAYS[] = {
 	"select pg_advisory_xact_lock_shared(hashtext('@_make')::bigint)",
 	"drop schema s$n cascade",
 	"select pg_catalog.pg_control_system(), pg_catalog.current_database()",
-	/* as web may not, and in the same session */
+	/* statements that web may not execute, in the same session */
 	"select `put('a')",
 	"select `cancel($d)",
 	"set search_path = $p",
@@ -202,7 +202,7 @@ struct list {
 	}
 
 static const struct list LISTS[] = {
-	/* kinds: rows of "mine" and "live" are named by nobody */
+	/* kinds; no word names rows of "mine" and "live" */
 	LIST('k', "'a'", "'a'", "'a'", "'b'", "'b'", "'none'", "''", "null", "'a; drop table x'", "E'\\x01'",
 	     "repeat('k', 64)", "'a'::varchar", "'a'::name"),
 	LIST('t', "'x'", "null", "''", "'1.1.1'", "E'\\\\'", "'%s %L %I'", "'{\"a\": 1}'::jsonb::text",
@@ -232,7 +232,7 @@ static const struct list LISTS[] = {
 	     "starts_with"),
 	LIST('a', "text", "bigint", "int", "bytea", "interval", "timestamptz", "boolean", "numeric", "float8", "name",
 	     "regclass", "unknown", "anyelement", "\"char\"", "oid"),
-	/* as the store's functions call them */
+	/* functions with the signatures that the store's functions call */
 	LIST('u', "length(bytea) returns int", "convert_to(text, name) returns bytea",
 	     "nextval(regclass) returns bigint", "date_part(text, timestamptz) returns float8",
 	     "clock_timestamp() returns timestamptz", "isfinite(interval) returns boolean",

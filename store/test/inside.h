@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* All parts of a store, for tests that look inside. */
+/* The parts of a store, for tests that look inside. */
 #ifndef HWT_TEST_INSIDE_H
 #define HWT_TEST_INSIDE_H
 
@@ -29,10 +29,10 @@ static inline int64_t unlock_with(hwt_store *store, int64_t value)
 	return value;
 }
 
-/* A number that the lock of a store guards. */
+/* Reads a number under the lock of a store. */
 #define LOCKED(store, value) (hwts_lock(store), unlock_with(store, (int64_t)(value)))
 
-/* How often threads of stores have come by a point, from this call on until hwts_test_at is another's. */
+/* Counts how often threads of stores pass a point, from this call on until hwts_test_at is changed. */
 static atomic_uint passes;
 static const char *_Atomic counted;
 
@@ -48,7 +48,7 @@ static inline void count_passes(const char *point)
 	atomic_store(&hwts_test_at, count_pass);
 }
 
-/* Until it has read all that it holds, but for rests. */
+/* Waits until the store has read all shards that it holds, except for rests. */
 #define WAIT_READ(store) WAIT_FOR(LOCKED(store, !(store)->reading->unread))
 
 #endif

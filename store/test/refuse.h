@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* A trigger that refuses what a statement does to some rows. */
+/* A trigger that refuses changes of some rows. */
 #ifndef HWT_STORE_REFUSE_H
 #define HWT_STORE_REFUSE_H
 
 #include "store_query.h"
 
-/* The table refuses to delete or update such rows. */
+/* Makes the table refuse to delete or update rows for which `when` is true. */
 static inline void refuse(const char *what, const char *when)
 {
 	if (world.sqlite) {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Calls of the SQL functions, and what they answer. */
+/* Calls of the SQL functions. */
 #ifndef HWT_STORE_SQL_CALLS_H
 #define HWT_STORE_SQL_CALLS_H
 
@@ -9,7 +9,10 @@
 
 static char answer[512]; /* of the last statement */
 
-/* The first value of the result, "" for null; "!" and the SQLSTATE of a failure, whose hint must say what to do. */
+/*
+ * Returns the first value of the result; "" for null; "!" and the SQLSTATE for a failure, whose hint must say what to
+ * do.
+ */
 __attribute__((format(printf, 2, 3))) static inline const char *sql(PGconn *conn, const char *format, ...)
 {
 	char text[2048];
@@ -30,7 +33,7 @@ __attribute__((format(printf, 2, 3))) static inline const char *sql(PGconn *conn
 	return answer;
 }
 
-/* select @_FUNCTION(ARGUMENTS) */
+/* Executes select @_FUNCTION(ARGUMENTS). */
 __attribute__((format(printf, 3, 4))) static inline const char *call(PGconn *conn, const char *function,
 								     const char *format, ...)
 {

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What the tests of the store share.  They run on a real database, which HWT_STORE_URL names; without it on SQLite
- * files of their own.  Each test has a fresh store: a new file, or a new prefix in the same PostgreSQL database.
+ * Helpers of the store's tests.  The tests use the real database that HWT_STORE_URL names; without it SQLite files of
+ * their own.  Each test has a fresh store: a new file, or a new prefix in the same PostgreSQL database.
  *
  *   HWT_STORE_URL  a postgresql:// or pg: url; unset: SQLite
  *
- * Other processes are this program again: spawn(...) executes it with "--child".  A worker writes a line for each start
- * of a task to a log, in one write with O_APPEND, so that a kill loses none that was written.
+ * Other processes execute the same program: spawn(...) starts it with "--child".  A worker appends a line to a log for
+ * each start of a task, in one write with O_APPEND, so a kill loses no line that was written.
  */
 #ifndef HWT_TEST_STORE_H
 #define HWT_TEST_STORE_H
@@ -29,11 +29,11 @@ struct world {
 	bool sqlite;
 };
 
-static struct world world; /* of the running test */
+static struct world world; /* of the test that is running */
 
 static atomic_uint ran;
 
-/* A task that counts its runs: in *ctx, or in ran. */
+/* A task that counts its runs, in *ctx or in ran. */
 static inline int count_run(const hwt_store_run *run, void *ctx)
 {
 	(void)run;
@@ -101,13 +101,17 @@ static inline hwt_store_config store_config(void)
 	hwt_store_config config = HWT_STORE_CONFIG_INIT;
 
 	config.schema = world.schema;
-	config.lease_ns = HWT_S(600); /* longer than a machine stands still: only a test that says so loses it */
+	/* Longer than any machine stands still: a store loses its lease only in tests that want it. */
+	config.lease_ns = HWT_S(600);
 	if (!getenv("HWT_STORE_LOUD"))
 		config.warn = NULL;
 	return config;
 }
 
-/* rc = call, once more while somebody else has SQLite's lock for longer than a call waits: he may stand still. */
+/*
+ * rc = call, repeated while another process has SQLite's lock for longer than a call waits: that process may stand
+ * still.
+ */
 #define PATIENTLY(rc, call)                                                                                            \
 	do {                                                                                                           \
 		struct patience patience_ = PATIENCE(#call);                                                           \
@@ -116,7 +120,7 @@ static inline hwt_store_config store_config(void)
 			;                                                                                              \
 	} while (0)
 
-/* The same for a call that failed because a server is slow: a short connect_timeout, or a short lease. */
+/* The same for calls that fail because a server is slow: with a short connect_timeout, or a short lease. */
 #define DESPITE_TIMEOUTS(rc, call)                                                                                     \
 	do {                                                                                                           \
 		struct patience timeouts_ = PATIENCE(#call);                                                           \
@@ -145,14 +149,14 @@ static inline hwt_store *open_store(void)
 	return open_with(&config);
 }
 
-/* Of a new world; with other settings as FRESH(.threads = 1).  OPEN: another store of this world. */
+/* The store of a new world; FRESH(.threads = 1) changes its settings.  OPEN: another store of this world. */
 static inline hwt_store *fresh_store(void)
 {
 	fresh_world();
 	return open_store();
 }
 
-/* PostgreSQL: of a role that has synchronous_commit so. */
+/* PostgreSQL: a store whose role has this synchronous_commit. */
 static inline hwt_store *fresh_store_that_syncs(const char *how)
 {
 	size_t end;
@@ -179,7 +183,7 @@ static inline hwt_store *fresh_of(hwt_store_config config)
 	return open_of(config);
 }
 
-/* SQLite: while a transaction of a task goes on nobody else can write.  The modes below this one let others. */
+/* SQLite: a transaction of a task keeps others from writing.  Returns the number of modes that do not. */
 static inline unsigned modes_beside_others(void)
 {
 	return on_sqlite() ? HWT_STORE_TRANSACTION : HWT_STORE_TRANSACTION + 1;
@@ -192,7 +196,7 @@ static inline unsigned modes_beside_others(void)
 #define SPEC(its_kind, its_delay, ...)                                                                                 \
 	((hwt_store_spec){ .size = sizeof(hwt_store_spec), .kind = (its_kind), .delay_ns = (its_delay), __VA_ARGS__ })
 
-/* Only a hang ends the wait, and then the test fails. */
+/* Waits for the condition.  Only a hang ends the wait otherwise, and fails the test. */
 #define WAIT_FOR(condition)                                                                                            \
 	do {                                                                                                           \
 		struct patience wait_ = PATIENCE(#condition);                                                          \
@@ -214,8 +218,8 @@ static inline int checked(const char *file, int line, const char *what, int rc, 
 }
 
 /*
- * A call that returns want; the text of a failure is shown when it does not, and must not be empty when it should fail.
- * EAGAIN says that nothing happened: then once more.
+ * Checks that the call returns want.  If not, the text of the failure is shown; that text must not be empty if the call
+ * should fail.  After EAGAIN nothing has happened: the call is repeated.
  */
 #define CHECK_CALL(call, want)                                                                                         \
 	do {                                                                                                           \
@@ -232,7 +236,7 @@ static inline int checked(const char *file, int line, const char *what, int rc, 
 		CHECK((hwt_store_error()[0] != '\0') == (call_rc_ != 0));                                              \
 	} while (0)
 
-/* Before a store that is declared: it is closed when its test returns, the last one first. */
+/* Before the declaration of a store: closes the store when the test returns, the last one first. */
 #define CLOSING __attribute__((cleanup(close_store), unused))
 
 static inline void close_store(hwt_store *const *store)
@@ -268,7 +272,7 @@ static inline void register_kind(hwt_store *store, const char *name, hwt_store_t
 	CHECK_CALL(register_patiently(store, &kind), 0);
 }
 
-/* In a child. */
+/* For a child process. */
 static inline void register_and_start(hwt_store *store, const hwt_store_kind *kind)
 {
 	int rc;
@@ -325,7 +329,7 @@ static inline hwt_store_stats stats_of_store(hwt_store *store)
 	return stats;
 }
 
-/* Once nothing runs: the counters follow the commit of an end. */
+/* The statistics once nothing runs: counters follow the commit of an end. */
 #define settled_stats(store) settled_stats_in(PATIENT("nothing of " #store " runs"), store)
 static inline hwt_store_stats settled_stats_in(struct patience patience, hwt_store *store)
 {
@@ -336,7 +340,7 @@ static inline hwt_store_stats settled_stats_in(struct patience patience, hwt_sto
 	return stats;
 }
 
-/* ENOENT comes to be: it is done. */
+/* Waits for ENOENT: the timeout is done. */
 #define wait_gone(store, id) wait_gone_in(PATIENT(#id " is gone"), store, id)
 static inline bool wait_gone_in(struct patience patience, hwt_store *store, int64_t id)
 {
@@ -359,7 +363,7 @@ static inline bool wait_store_state_in(struct patience patience, hwt_store *stor
 	return info.state == state;
 }
 
-/* What a task answers, by a letter: again, give up, end the series, fail, or done. */
+/* Answers by a letter: again, give up, end the series, fail, or done. */
 static inline int answer_by(const hwt_store_run *run, char letter, int64_t again_ns)
 {
 	switch (letter) {
@@ -376,7 +380,7 @@ static inline int answer_by(const hwt_store_run *run, char letter, int64_t again
 	}
 }
 
-/* Microseconds since 1970, of this machine. */
+/* Microseconds since 1970 on this machine's clock. */
 static inline int64_t now_us(void)
 {
 	struct timespec now;
@@ -385,7 +389,7 @@ static inline int64_t now_us(void)
 	return (int64_t)now.tv_sec * 1000000 + now.tv_nsec / 1000;
 }
 
-/* Until shards are held by this store. */
+/* Waits until the store holds this number of shards. */
 #define wait_held(store, shards) wait_held_in(PATIENT(#store " holds " #shards), store, shards)
 static inline bool wait_held_in(struct patience patience, hwt_store *store, uint64_t shards)
 {
@@ -395,7 +399,7 @@ static inline bool wait_held_in(struct patience patience, hwt_store *store, uint
 	return true;
 }
 
-/* It runs such tasks of the kind "a" from now on, and has all shards. */
+/* Starts a store that runs the kind "a" with this task and mode, and waits until it holds all shards. */
 static inline hwt_store *run_tasks(hwt_store *store, hwt_store_task *task, unsigned mode)
 {
 	register_kind(store, "a", task, NULL, mode);
@@ -404,22 +408,22 @@ static inline hwt_store *run_tasks(hwt_store *store, hwt_store_task *task, unsig
 	return store;
 }
 
-void hwts_poke(hwt_store *store); /* in the store's store.h, whose name is ours */
+void hwts_poke(hwt_store *store); /* declared in the store's own store.h, whose name this file has */
 void hwts_hear_news(void *store, const struct hwts_due *due);
 
-/* A started store renews and looks ahead now, not only at a third of its lease. */
+/* Makes a started store renew and look ahead now. */
 static inline void look_now(hwt_store *store)
 {
 	hwts_hear_news(store, &(struct hwts_due){ .id = 0 });
 	hwts_poke(store);
 }
 
-/* It looks again and again until that. */
+/* Makes the store look again and again until the condition holds. */
 #define LOOK_UNTIL(store, condition) WAIT_FOR((condition) || (look_now(store), sleep_ms(10), false))
 
 /*
- * Pretends that tasks of the first kind are quick: what will start within 20 ms is begun ahead, and stays so until
- * hwts_test_keeps_begun is false again, however long the runs before it take.  With store/store.h.
+ * Pretends that tasks of the first kind are quick: rows that will start within 20 ms are begun ahead.  They stay begun
+ * until hwts_test_keeps_begun is false again, however long the runs before them take.  Needs store/store.h.
  */
 #define BEGIN_AHEAD(store)                                                                                             \
 	do {                                                                                                           \
@@ -457,7 +461,7 @@ static inline pid_t spawn(const char *what, ...)
 	fflush(NULL);
 	pid = fork();
 	if (pid == 0) {
-		/* SIGTERM waits until enter_world is ready for it. */
+		/* SIGTERM waits until enter_world has set its handler. */
 		(void)sigemptyset(&term);
 		(void)sigaddset(&term, SIGTERM);
 		(void)sigprocmask(SIG_BLOCK, &term, NULL);
@@ -478,7 +482,7 @@ static inline void kill_child(pid_t pid)
 	CHECK_INT(waitpid(pid, &status, 0), ==, pid);
 }
 
-/* Asks a child to stop, which it has to do well. */
+/* Asks a child to stop, and checks that it exits with 0. */
 static inline void end_child(pid_t pid)
 {
 	int status = -1;
@@ -486,7 +490,7 @@ static inline void end_child(pid_t pid)
 	(void)kill(pid, SIGTERM);
 	(void)kill(pid, SIGCONT);
 	CHECK_INT(waitpid(pid, &status, 0), ==, pid);
-	CHECK_INT(status, ==, 0); /* the low bits: a signal */
+	CHECK_INT(status, ==, 0); /* a signal would be in the low bits */
 }
 
 /*
@@ -516,7 +520,7 @@ static inline void log_start(const hwt_store_run *run)
 	REQUIRE(write(log_fd, line, (size_t)len) == len);
 }
 
-/* Reads the whole log; the caller frees it. */
+/* Reads the whole log; the caller frees the result. */
 static inline struct start *log_read(size_t *count)
 {
 	FILE *file = fopen(world.log, "r");
@@ -545,7 +549,7 @@ static inline int by_id(const void *left, const void *right)
 	return (a->id > b->id) - (a->id < b->id);
 }
 
-/* How many different ids have started; *early of them before they were due. */
+/* Returns how many different ids have started; *early: how many starts came before the due time. */
 static inline size_t log_ids(size_t *starts, size_t *early)
 {
 	struct start *all = log_read(starts);
@@ -562,7 +566,7 @@ static inline size_t log_ids(size_t *starts, size_t *early)
 	return ids;
 }
 
-/* Until so many different ids have started: after a kill some start twice. */
+/* Waits until this number of different ids have started: after a kill some start twice. */
 #define wait_log(count) wait_log_in(PATIENT(#count " have started"), count)
 static inline bool wait_log_in(struct patience patience, size_t count)
 {
@@ -585,10 +589,10 @@ static inline void on_term(int signal)
 	atomic_store(&asked_to_stop, true);
 }
 
-/* What a program does when it is executed as a child; each test program has one. */
+/* The main function of a child; each test program has one. */
 typedef int child_main(int argc, char **argv);
 
-/* argv: URL SCHEMA LOG MORE...  Sets the world up as that of the parent. */
+/* argv: URL SCHEMA LOG MORE...  Makes the world of the parent this process's world. */
 static inline void enter_world(char **argv)
 {
 	sigset_t term;

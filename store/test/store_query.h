@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Statements of a test that the store knows nothing of. */
+/* Statements of a test on connections of its own. */
 #ifndef HWT_STORE_QUERY_H
 #define HWT_STORE_QUERY_H
 
@@ -12,7 +12,7 @@
 #include <libpq-fe.h>
 #endif
 
-/* PostgreSQL: the world's server, for another role. */
+/* PostgreSQL: the url of the world's server for another role. */
 static inline void url_of_role(char url[TEXT_MAX], const char *role)
 {
 	const char *user = strstr(world.url, "user=hwt");
@@ -26,7 +26,7 @@ static inline void url_of_role(char url[TEXT_MAX], const char *role)
  */
 
 #ifdef HWT_STORE_SQLITE
-/* Of a user's connection that has found the file locked for the nth time. */
+/* Busy handler of a user's connection: the file was locked n times. */
 static inline int wait_for_file(void *ctx, int n)
 {
 	static _Thread_local struct patience patience;
@@ -77,11 +77,11 @@ static inline void end_user(void *const *connection)
 	disconnect_user(*connection);
 }
 
-/* A connection that ends when its test returns: USER *connection = connect_user(). */
+/* A connection that is closed when its test returns: USER *connection = connect_user(). */
 #define USER __attribute__((cleanup(end_user), unused)) void
 
 struct value {
-	char text[4096]; /* the first one of the first row */
+	char text[4096]; /* the first value of the first row */
 	int rows;        /* -1: the statement failed */
 };
 
@@ -126,7 +126,7 @@ static inline int64_t number_in(struct value value)
 	return value.rows > 0 ? strtoll(value.text, NULL, 10) : -1;
 }
 
-/* false: the statement failed. */
+/* False: the statement failed. */
 __attribute__((format(printf, 2, 3))) static inline bool user_sql(void *connection, const char *format, ...)
 {
 	struct value value;
@@ -140,7 +140,7 @@ __attribute__((format(printf, 2, 3))) static inline bool user_sql(void *connecti
 	return value.rows >= 0;
 }
 
-/* On a connection of the test's own; returns the first number of the last result, -1 if there is none. */
+/* Executes statements on a connection of the test, and returns the first number of the last result; -1: none. */
 __attribute__((format(printf, 1, 2))) static inline int64_t query(const char *format, ...)
 {
 	USER *connection = connect_user();
@@ -158,10 +158,10 @@ __attribute__((format(printf, 1, 2))) static inline int64_t query(const char *fo
 	return number_in(value);
 }
 
-/* How many timeouts there are of which that is true. */
+/* How many timeouts match. */
 #define COUNT(where) query("select count(*) from %s_timeout where " where, world.schema)
 
-/* PostgreSQL: the world is a database of its own, in this encoding. */
+/* PostgreSQL: makes the world a database of its own, with this encoding. */
 static inline void use_database_of(const char *encoding)
 {
 	(void)query("create database %s encoding '%s' lc_collate 'C' lc_ctype 'C' template template0", world.schema,
@@ -170,7 +170,7 @@ static inline void use_database_of(const char *encoding)
 		       world.schema);
 }
 
-/* The same on a connection that PostgreSQL keeps: to connect takes longer than what is asked. */
+/* The same on a connection that PostgreSQL keeps: connecting takes longer than the statement. */
 __attribute__((format(printf, 1, 2))) static inline struct value ask(const char *format, ...)
 {
 	static void *kept;

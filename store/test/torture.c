@@ -2,17 +2,17 @@
 /*
  * torture -u URL -d FOLDER [-t SECONDS] [-s SEED] [-c]: the conductor.
  *
- * It starts the actors, acts on them at random moments (torture_acts.c), then mends all, waits until everything that
- * was put has come to its end, ends the actors, writes the tables down and lets history.pl judge.  FOLDER is empty,
- * and keeps the logs for a reader.
+ * The conductor starts the actors, acts on them at random moments (torture_acts.c), then mends everything and waits
+ * until every timeout has come to its end.  It ends the actors, writes the tables down, and lets history.pl judge.
+ * FOLDER must be empty; it keeps the logs for a reader.
  *
  *   -c  clocks: SQLite's wall clock is set; with PostgreSQL the clocks of the actors are hours off, run at other speeds
  *       and step (faketime)
  *
- *   HWT_POSTGRES_CTL   a command such as pg_ctl of the server, which may then be crashed
- *   HWT_STANDBY_CTL    the same of its standby, which is then promoted once, about halfway
- *   HWT_CLUSTER_CTL    of a cluster whose nodes fail one after the other; the run ends after the last
- *   HWT_STORE_SOCKET   the folder of the server's unix socket: then a proxy is put before it
+ *   HWT_POSTGRES_CTL   a command such as pg_ctl for the server, which may then be crashed
+ *   HWT_STANDBY_CTL    the same for its standby, which is then promoted once, about halfway
+ *   HWT_CLUSTER_CTL    the same for a cluster whose nodes fail one after the other; the run ends after the last
+ *   HWT_STORE_SOCKET   the folder of the server's unix socket: a proxy is then put before it
  */
 #include "torture.h"
 
@@ -21,10 +21,10 @@
 #include <hwt_store.h>
 #include <pthread.h>
 
-#define STILL_US INT64_C(300000000) /* so long nothing has come to its end: it hangs */
+#define STILL_US INT64_C(300000000) /* if no timeout has ended for this long, the run hangs */
 #define END_US INT64_C(300000000)
 #define PULSE_US INT64_C(50000)
-#define PAUSE_US INT64_C(1000000) /* longer between two pulses: the process had no processor */
+#define PAUSE_US INT64_C(1000000) /* a longer gap between two pulses: the process had no processor */
 
 extern char **environ;
 
@@ -32,7 +32,7 @@ extern char **environ;
  * Processes
  */
 
-/* One in two has a clock of its own, the others follow a file that the nemesis writes. */
+/* Every second actor has a clock of its own; the others follow a file that the nemesis writes. */
 static void fake_time(const struct torture *torture)
 {
 	static const char *const clocks[] = { "+5h", "-90m", "+0 x1.5", "-3h x0.7" };
@@ -54,7 +54,10 @@ static void fake_time(const struct torture *torture)
 		(void)setenv("FAKETIME_TIMESTAMP_FILE", file, 1);
 	else
 		(void)setenv("FAKETIME", clock, 1);
-	/* Else a timed wait on the monotonic clock ends at once, and threads spin; at another speed it would hang. */
+	/*
+	 * Otherwise a timed wait on the monotonic clock ends at once, and threads spin.  At another speed the wait
+	 * would hang.
+	 */
 	if (torture->instances % 2 == 0 || strchr(clock, 'x') == NULL)
 		(void)setenv("FAKETIME_FORCE_MONOTONIC_FIX", "0", 1);
 }
@@ -80,7 +83,7 @@ void torture_start(struct torture *torture, struct actor *actor)
 	(void)snprintf(number, sizeof(number), "%u", torture->instances);
 	(void)snprintf(seed, sizeof(seed), "%" PRIu64, torture->random);
 	actor->continue_us = actor->start_us = 0;
-	(void)sigprocmask(SIG_BLOCK, torture_signals(), NULL); /* until it is ready for them */
+	(void)sigprocmask(SIG_BLOCK, torture_signals(), NULL); /* until the child is ready for them */
 	actor->pid = execute(torture, args, torture->clocks && !is_sqlite(torture->url));
 	(void)sigprocmask(SIG_UNBLOCK, torture_signals(), NULL);
 }
@@ -94,7 +97,7 @@ static void start_proxy(struct torture *torture, const char *folder)
 	torture->proxy = execute(torture, args, false);
 }
 
-/* One that was asked to end has, or one has ended by itself. */
+/* Starts a new actor for one that has ended, asked to or by itself. */
 static void look_after(struct torture *torture)
 {
 	for (unsigned i = 0; i < ACTORS; i++) {
@@ -153,7 +156,7 @@ bool torture_note_pauses(int *log)
 	return pthread_create(&thread, NULL, note_pauses, log) == 0 && pthread_detach(thread) == 0;
 }
 
-/* What is judged by a clock is judged against this. */
+/* Notes the load of the machine, by which judgements of time are excused. */
 static void feel_load(struct torture *torture)
 {
 	double load = 0, cores = (double)sysconf(_SC_NPROCESSORS_ONLN);
@@ -179,14 +182,14 @@ static void torment(struct torture *torture, int64_t seconds)
 			continue;
 		torture_act(torture);
 		feel_load(torture);
-		/* Now and then a calm, in which nothing excuses a delay. */
+		/* Now and then there is a calm, in which nothing excuses a delay. */
 		act_us = true_us() +
 			 (int64_t)draw(&torture->random, draw(&torture->random, 6) == 0 ? 8000000 : 1200000);
 	}
 	torture_mend(torture, INT64_MAX);
 }
 
-/* Until nothing is pending or running any more. */
+/* Waits until no timeout is pending or running. */
 static void drain(struct torture *torture)
 {
 	int64_t until_us = true_us() + STILL_US, left = -1, before = -1;
@@ -195,7 +198,7 @@ static void drain(struct torture *torture)
 	history(torture->log, "load %.0f", torture->load * 100);
 	history(torture->log, "drain");
 	atomic_store(&torture->orders->quiet, true);
-	if (is_sqlite(torture->url) && torture->clocks) { /* so that all are due */
+	if (is_sqlite(torture->url) && torture->clocks) { /* so that all timeouts are due */
 		history(torture->log, "clock %" PRId64, INT64_C(3700000000));
 		atomic_store(&torture->orders->wall_us, INT64_C(3700000000));
 	}

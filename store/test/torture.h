@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What the processes of the torture share: the log of each, a page of orders, the database beside the store.
+ * Parts that the processes of the torture share: their logs, a page of orders, the database beside the store.
  *
  * Generated  actors (torture_actor.c): each runs timeouts of three kinds, one of each mode, and puts, cancels and
  *            reschedules them (torture_putter.c); one in three is of a group, and some groups have limits
@@ -9,17 +9,17 @@
  *            connections, halts the server, fails over; fills the disk, holds snapshots, sets clocks.
  *            torture_proxy.c stands between the actors and a PostgreSQL server.  torture_cluster.c takes nodes of a
  *            cluster away
- * Checked    history.pl reads the logs of all and the tables at the end
+ * Checked    history.pl reads all logs, and the tables at the end
  *
- * A log is a file that is appended to, one write(2) a line, so that a kill loses no line that was written.  Its times
- * are those of the machine's clock, asked by a system call that faketime does not see.
+ * A log is a file to which each line is appended by one write(2), so a kill loses no line that was written.  Its times
+ * are of the machine's clock, read by a system call that faketime does not intercept.
  *
- * The database beside the store, and the small helpers, are the demo's.
+ * The database beside the store and the small helpers are the demo's.
  */
 #ifndef HWT_TORTURE_H
 #define HWT_TORTURE_H
 
-#pragma GCC diagnostic ignored "-Wunused-function" /* of the demo's, not all is needed */
+#pragma GCC diagnostic ignored "-Wunused-function" /* the demo has more functions than are used here */
 
 #define SCHEMA "hwt_torture"
 #include "demo_store_effects.h"
@@ -39,14 +39,14 @@
 #define TORTURE_GROUPS 5 /* g0 to g2 have limits, which torture_limits sets */
 #define TORTURE_PATIENCE_US INT64_C(120000000)
 
-/* Orders of the conductor, in FOLDER/orders, mapped by all. */
+/* Orders of the conductor, in FOLDER/orders, which all processes map. */
 struct orders {
-	atomic_bool quiet;       /* put nothing more */
+	atomic_bool quiet;       /* put no more timeouts */
 	atomic_bool disk_full;   /* SQLite's writes find no room */
-	_Atomic int64_t wall_us; /* SQLite: the wall clock is ahead by this */
-	atomic_uint proxy_cuts;  /* counts: each rise cuts all connections */
+	_Atomic int64_t wall_us; /* SQLite: added to the wall clock */
+	atomic_uint proxy_cuts;  /* each increment cuts all connections */
 	atomic_uint proxy_halves;
-	atomic_bool proxy_holds; /* forwards nothing */
+	atomic_bool proxy_holds; /* the proxy forwards nothing */
 	atomic_bool proxy_delays;
 };
 
@@ -93,10 +93,10 @@ __attribute__((format(printf, 3, 4))) static void history_at(int fd, int64_t tim
 	at = at < (int)sizeof(line) - 1 ? at : (int)sizeof(line) - 2;
 	line[at++] = '\n';
 	if (write(fd, line, (size_t)at) != at)
-		_exit(3); /* without its log the whole run says nothing */
+		_exit(3); /* without its log the whole run proves nothing */
 }
 
-/* What the conductor sends to an actor. */
+/* The signals that the conductor sends to an actor. */
 static const sigset_t *torture_signals(void)
 {
 	static sigset_t signals;
@@ -109,21 +109,21 @@ static const sigset_t *torture_signals(void)
 
 #define history(fd, ...) history_at(fd, true_us(), __VA_ARGS__)
 
-/* In torture_actor.c, torture_proxy.c. */
+/* torture_actor.c, torture_proxy.c */
 int torture_actor(const char *url, const char *folder, const char *name, unsigned number, uint64_t seed);
 int torture_proxy(const char *server, const char *folder);
 
-/* What the conductor knows of an actor, and what its acts do to one. */
+/* The conductor's view of an actor. */
 #define ACTORS 4
 
 struct actor {
 	pid_t pid;
 	char name[16];
-	int64_t continue_us, start_us; /* 0: it runs; when it is to go on, when to be started again */
+	int64_t continue_us, start_us; /* 0: running; when to continue or start it */
 };
 
 struct torture {
-	const char *url, *real_url; /* of the actors; without the proxy */
+	const char *url, *real_url; /* url: of the actors, through the proxy; real_url: without it */
 	const char *folder;
 	struct orders *orders;
 	struct effects database;
@@ -131,50 +131,52 @@ struct torture {
 	uint64_t random;
 	struct actor actors[ACTORS];
 	unsigned instances, copies;
-	bool clocks;              /* SQLite: set them; PostgreSQL: those of the actors are wrong, by faketime */
-	const char *standby;      /* a command such as pg_ctl, of the server to fail over to; NULL: there is none */
-	const char *server;       /* the same of the server that is in use; NULL: it may not be stopped */
-	double load;              /* the highest, for each core */
-	pid_t proxy;              /* 0: there is none */
-	int64_t room_us, pass_us; /* when the disk has room again, and when the proxy passes all; 0: it does */
-	int64_t resume_us;        /* when what is paused is to go on; 0: nothing is */
+	bool clocks;              /* SQLite: clocks are set; PostgreSQL: the actors' clocks are wrong, by faketime */
+	const char *standby;      /* a command such as pg_ctl for the standby to fail over to; NULL: none */
+	const char *server;       /* the same for the server that is in use; NULL: it must not be stopped */
+	double load;              /* the highest load for each core */
+	pid_t proxy;              /* 0: no proxy */
+	int64_t room_us, pass_us; /* when the disk gets room again; when the proxy passes everything again; 0: now */
+	int64_t resume_us;        /* when to resume the paused group or kind; 0: none is paused */
 	unsigned paused_kind;
-	char paused[8]; /* its group; "-": the kind */
+	char paused[8]; /* the paused group; "-": the kind */
 	unsigned wrongs;
 };
 
-/* In torture_acts.c. */
-void torture_act(struct torture *torture); /* a random one */
+/* torture_acts.c */
+void torture_act(struct torture *torture); /* does a random act */
 void torture_step_clocks(struct torture *torture);
-void torture_fail_over(struct torture *torture);            /* once: crash, and promote the standby, if there is one */
-void torture_mend(struct torture *torture, int64_t now_us); /* what is to be over by then; INT64_MAX: everything */
+/* Once: crashes the server and promotes the standby, if there is one. */
+void torture_fail_over(struct torture *torture);
+/* Undoes acts whose time is over at now_us; INT64_MAX: all. */
+void torture_mend(struct torture *torture, int64_t now_us);
 
-/* In torture_cluster.c. */
-void torture_cluster_find(void);               /* by the environment */
-void torture_cluster(struct torture *torture); /* the next step of its fail-overs, if it is time */
+/* torture_cluster.c */
+void torture_cluster_find(void);               /* reads the environment */
+void torture_cluster(struct torture *torture); /* the next step of its fail-overs, when it is due */
 bool torture_cluster_is_there(void);
 bool torture_cluster_is_busy(void);
 bool torture_cluster_is_done(void);
 
-/* In torture_rules.c. */
-hwt_store *torture_store(const struct torture *torture); /* the conductor's; NULL: try again */
+/* torture_rules.c */
+hwt_store *torture_store(const struct torture *torture); /* a store for the conductor; NULL: try again */
 void torture_pause(struct torture *torture);
 void torture_resume(struct torture *torture);
 bool torture_limits(hwt_store *store, int log);
 const char *torture_draw_group(uint64_t *random, char group[8]);
 
-/* In torture_tables.c. */
+/* torture_tables.c */
 bool torture_tables(struct effects *database, const char *file);
 bool torture_number(struct effects *database, const char *sql, int64_t *number);
-bool torture_create(struct effects *database); /* those beside the store's */
+bool torture_create(struct effects *database); /* the tables beside the store's */
 bool torture_query(void *connection, bool sqlite, const char *sql);
 int torture_effect(void *connection, bool sqlite, uint64_t item, int64_t due_us);
-bool torture_end_periodic(struct torture *torture); /* cancels what would go on for ever; false: try again */
+bool torture_end_periodic(struct torture *torture); /* cancels timeouts that would go on for ever; false: try again */
 
-/* In torture.c. */
+/* torture.c */
 bool torture_note_pauses(
     int *log); /* in a thread, when this process stands still: what is judged by a clock excuses it */
 void torture_start(struct torture *torture, struct actor *actor);
-bool torture_open(struct torture *torture, struct effects *database); /* until it can be reached */
+bool torture_open(struct torture *torture, struct effects *database); /* tries until the database can be reached */
 
 #endif

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * An actor of the torture: a process with a store.  Two threads put, cancel and reschedule (torture_putter.c); the
- * store's threads run what is due; main obeys the conductor.  Everything that it is answered and every start and end
- * goes to its log.  One actor in two pulls what has no transaction, with threads of its own.
+ * store's threads run the timeouts; main obeys the conductor.  All answers, starts and ends go to its log.  Every
+ * second actor pulls timeouts of modes without a transaction, on threads of its own.
  *
  *   SIGUSR1  stop the store and start it again        SIGTERM  close it and end
  *
- * The tasks  Most return 0 within milliseconds, those of groups within 150, so that limits count.  One in 8 takes up
- *            to half a second, so that something runs whenever a process dies; one in 25 fails and is tried again, and
+ * The tasks  Most return 0 within milliseconds, tasks of groups within 150, so that limits matter.  One in 8 takes half
+ *            a second or less, so that a task runs whenever a process dies.  One in 25 fails and is tried again, and
  *            one item in 97 fails until it is FAILED.  A transaction inserts its item into the table of effects, and
- *            one in four puts another timeout there.
+ *            one in four puts another timeout in it.
  */
 #include "torture_actor.h"
 
@@ -37,7 +37,7 @@ static void log_lost(void *arg, const char *message)
 }
 
 /*
- * The disk of SQLite: full when the conductor says so
+ * The disk of SQLite: full when the conductor orders it
  */
 
 #ifdef HWT_STORE_SQLITE
@@ -75,7 +75,7 @@ static void disk_take_over(struct orders *orders)
  * Tasks
  */
 
-/* A key that is in use is no failure: the transaction is as it was. */
+/* A key that is in use is no failure: the transaction goes on unchanged. */
 static int take_effect(struct actor_self *self, const hwt_store_run *run, uint64_t item, uint64_t *random)
 {
 	int rc = torture_effect(run->connection, is_sqlite(self->url), item, run->due_us);
@@ -109,14 +109,14 @@ static int run_item(const hwt_store_run *run, void *ctx)
 		sleep_us((int64_t)draw(&random, draw(&random, 8) == 0 ? 500000 : run->group != NULL ? 150000 : 3000));
 	if (rc == 0 && (item % 97 == 5 || draw(&random, 25) == 0))
 		rc = EPROTO;
-	end_us = true_us(); /* before the question: when its answer is written down it may be old */
+	end_us = true_us(); /* before the call: its answer may be old when it is written down */
 	mine = hwt_store_is_mine(run);
 	history_at(self->log, end_us, "end %" PRIu64 " %" PRId64 " %u %" PRId64 " %d %d", item, run->id, run->attempt,
 		   running->row->epoch, rc, mine);
 	return rc;
 }
 
-/* Until the store has stopped for good.  What another process has begun meanwhile is its: then the end is refused. */
+/* Pulls until the store has stopped for good.  If another process has begun the row meanwhile, the end is refused. */
 static void *pull(void *arg)
 {
 	struct actor_self *self = arg;
@@ -149,7 +149,7 @@ static bool start_pullers(struct actor_self *self)
 
 static void stop(struct actor_self *self)
 {
-	while (hwt_store_stop(self->store) == EBUSY) /* runs are out */
+	while (hwt_store_stop(self->store) == EBUSY) /* EBUSY: runs are out */
 		sleep_us(10000);
 }
 
@@ -192,7 +192,7 @@ static bool open_and_register(struct actor_self *self, const char *name)
 	return true;
 }
 
-/* Until it has started, or is asked to end. */
+/* Tries until the store has started, or the actor is asked to end. */
 static bool start(struct actor_self *self)
 {
 	while (!asked_to_end && hwt_store_start(self->store) != 0) {
@@ -202,7 +202,7 @@ static bool start(struct actor_self *self)
 	return !asked_to_end;
 }
 
-/* Until the second line either offset may be in use. */
+/* Logs the clock in two lines: between them either offset may be in use. */
 static bool take_clock(struct actor_self *self, bool first)
 {
 	int64_t us = atomic_load(&self->orders->wall_us);
@@ -215,7 +215,7 @@ static bool take_clock(struct actor_self *self, bool first)
 	return true;
 }
 
-/* The kernel tells a store when somebody sets the clock; this clock is only the store's. */
+/* The kernel tells a store when the machine's clock is set; this clock is only the store's, so the actor does. */
 static void set_clock(struct actor_self *self)
 {
 	if (!take_clock(self, false))
@@ -227,7 +227,7 @@ static void set_clock(struct actor_self *self)
 		hwts_poke(self->store);
 }
 
-/* For the reader of the log. */
+/* Logs the clock for a reader. */
 static void say_clock(struct actor_self *self)
 {
 	history(self->log, "said its clock is ahead by %" PRId64 " s", (wall_us() - true_us()) / 1000000);

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/*
- * What an actor of the torture (torture_actor.c) and its putters (torture_putter.c) share.
- */
+/* Parts that an actor of the torture (torture_actor.c) and its putters (torture_putter.c) share. */
 #ifndef HWT_TORTURE_ACTOR_H
 #define HWT_TORTURE_ACTOR_H
 
@@ -33,7 +31,7 @@ void putters_join(struct actor_self *self);
 
 /* In a task, on its connection: puts a timeout that exists if and only if the task's transaction commits. */
 int put_in_task(struct actor_self *self, const hwt_store_run *run, uint64_t *random);
-/* In a task: replaces its own timeout, which runs. */
+/* In a task: replaces the task's own timeout, which runs. */
 void replace_own(struct actor_self *self, const hwt_store_run *run, uint64_t *random);
 
 #endif

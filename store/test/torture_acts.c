@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The acts of the nemesis: what is done to the actors, and to the database beneath them.  Each is written to the log of
- * the nemesis before it is done, so that history.pl knows whom it may excuse, and for how long.
+ * The acts of the nemesis against the actors and the database beneath them.  Each act is written to the log of the
+ * nemesis before it is done, so that history.pl knows which delays to excuse.
  *
  *   kill      kill -9, and a new process in its place within a second
  *   freeze    SIGSTOP for longer than the lease, or for a moment, and SIGCONT
  *   restart   hwt_store_stop and hwt_store_start in a process that lives on
- *   quit      SIGTERM: it closes its store, and a new process takes its place
- *   pause     of a group or a kind, which go on after some seconds
+ *   quit      SIGTERM: the actor closes its store, and a new process takes its place
+ *   pause     of a group or a kind, which is resumed after some seconds
  *
  *   PostgreSQL  terminate (pg_terminate_backend of every session), crash (pg_ctl stop -m immediate, and start), cut,
  *               half, hold, delay (the proxy), step (clocks of actors, by up to two days), fail over (once, halfway)
@@ -35,7 +35,7 @@ static bool command(const char *server, const char *arguments)
  * Actors
  */
 
-/* One that runs; NULL if most of them do not. */
+/* Draws an actor that runs; NULL if most do not. */
 static struct actor *one_that_runs(struct torture *torture)
 {
 	struct actor *actor = &torture->actors[draw(&torture->random, ACTORS)];
@@ -59,7 +59,7 @@ static void kill_one(struct torture *torture)
 	actor->start_us = true_us() + between(torture, 0, 1000000);
 }
 
-/* SQLite: not inside of a write, for then everybody waits for it; that is a law of SQLite's. */
+/* SQLite: not inside of a write, since every other process would wait for that; SQLite allows no other way. */
 static void freeze_one(struct torture *torture)
 {
 	struct actor *actor = one_that_runs(torture);
@@ -95,7 +95,7 @@ static void end_one(struct torture *torture)
 	struct actor *actor = one_that_runs(torture);
 
 	if (actor != NULL && kill(actor->pid, SIGTERM) == 0)
-		history(torture->log, "quit %s", actor->name); /* the conductor notices its end */
+		history(torture->log, "quit %s", actor->name); /* the conductor notices that it has ended */
 }
 
 /*
@@ -161,7 +161,7 @@ void torture_fail_over(struct torture *torture)
 	history(torture->log, "back");
 }
 
-/* Those of the actors that read their time from this file; the database's is not touched. */
+/* Steps the clocks of actors that read their time from this file; the database's clock is not touched. */
 void torture_step_clocks(struct torture *torture)
 {
 	char path[256], hours[16];
@@ -180,7 +180,7 @@ void torture_step_clocks(struct torture *torture)
  */
 
 #ifdef HAVE_SQLITE
-/* A snapshot that is old by seconds; the checkpoint of another connection cannot get past it. */
+/* Holds a snapshot that is seconds old; the checkpoint of another connection cannot get past it. */
 static void hold_snapshot(struct torture *torture)
 {
 	static struct effects reader;
@@ -198,7 +198,7 @@ static void hold_snapshot(struct torture *torture)
 	sqlite3_busy_timeout(torture->database.sqlite, 50);
 	(void)effects_query(&torture->database, "PRAGMA wal_checkpoint(TRUNCATE)", NULL, NULL);
 	sqlite3_busy_timeout(torture->database.sqlite, LOCK_PATIENCE_MS);
-	if (draw(&torture->random, 3) > 0) /* else it stays, through what comes next */
+	if (draw(&torture->random, 3) > 0) /* otherwise the snapshot stays through the next acts */
 		effects_close(&reader);
 }
 
@@ -222,7 +222,7 @@ static void copy(struct torture *torture)
 	(void)snprintf(path, sizeof(path), "%s/%u.db", torture->folder, torture->copies);
 	if (sqlite3_open(path, &to.sqlite) != SQLITE_OK)
 		return;
-	/* In one go, as the shell's .backup does it: by steps it would begin again at each write of others. */
+	/* In one step, as the shell's .backup does: in several steps it would begin again at each write of others. */
 	backup = sqlite3_backup_init(to.sqlite, "main", torture->database.sqlite, "main");
 	for (int i = 0; backup != NULL && i < LOCK_PATIENCE_MS / 2 && rc != SQLITE_DONE; i++) {
 		rc = sqlite3_backup_step(backup, -1);
@@ -246,7 +246,7 @@ static void set_clock(struct torture *torture)
 #endif
 
 /*
- * Choosing, and mending
+ * Choosing and mending
  */
 
 typedef void act(struct torture *torture);
@@ -283,7 +283,7 @@ static size_t acts_of(const struct torture *torture, act *acts[])
 	return n;
 }
 
-/* As from a deck of cards: each comes before any comes again. */
+/* Draws as from a deck of cards: each act comes before any comes again. */
 void torture_act(struct torture *torture)
 {
 	static act *deck[16];

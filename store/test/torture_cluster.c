@@ -1,23 +1,24 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Fail-overs of a cluster (store/test/patroni.sh): each takes the node that writes, by SIGKILL of all its processes, by
- * SIGSTOP, or by dropping its packets, waits until another one writes, brings the first back, and waits until the
- * cluster is whole again.
+ * Fail-overs of a cluster (store/test/patroni.sh).  Each takes away the node that writes, by SIGKILL of all its
+ * processes, by SIGSTOP, or by dropping its packets; waits until another node writes; brings the first back; and waits
+ * until the cluster is whole again.
  *
- * HWT_CLUSTER_NODES  the urls of the nodes, each for itself
+ * HWT_CLUSTER_NODES  the urls of the single nodes
  * HWT_CLUSTER_CTL    a command: kill N, stop N, wake N, start N, cut N, join N
- * HWT_CLUSTER_CUT    1: it knows cut and join
+ * HWT_CLUSTER_CUT    1: the command knows cut and join
  *
- * The log has `away WHAT` before it is done and `back` when a node writes again: in between is the cluster's own time.
- * history.pl says how much longer nothing ran.
+ * The log has `away WHAT` before a fail-over, and `back` when a node writes again: the time in between is the
+ * cluster's.  history.pl says how much longer no timeout ran.
  */
 #include "torture.h"
 
 #define NODES 3
-#define CALM_US INT64_C(7000000)   /* whole for so long: then the cluster knows its synchronous standby, too */
-#define OFF_US INT64_C(4000000)    /* how long that node stays away once another one writes */
+/* The cluster must be whole for this long: then it knows its synchronous standby, too. */
+#define CALM_US INT64_C(7000000)
+#define OFF_US INT64_C(4000000)    /* how long the node stays away after another one writes */
 #define SLOW_US INT64_C(600000000) /* a step that takes longer has failed */
-#define APART_US INT64_C(100000)   /* between two looks */
+#define APART_US INT64_C(100000)   /* between two checks */
 
 static const char *const fail_overs[] = { "kill", "stop", "kill", "cut", "kill", "kill", "kill" };
 
@@ -56,13 +57,13 @@ bool torture_cluster_is_there(void)
 	return cluster.ctl != NULL;
 }
 
-/* It is not the time to hurt the actors, too. */
+/* True: other acts should leave the actors alone. */
 bool torture_cluster_is_busy(void)
 {
 	return cluster.ctl != NULL && cluster.phase != CALM;
 }
 
-/* All of it has happened, and the cluster has been whole for some time after it. */
+/* True: all fail-overs are done, and the cluster has been whole for some time. */
 bool torture_cluster_is_done(void)
 {
 	return cluster.ctl != NULL && cluster.done == sizeof(fail_overs) / sizeof(fail_overs[0]) &&
@@ -78,7 +79,7 @@ static void control(struct torture *torture, const char *what)
 		torture->wrongs++;
 }
 
-/* What a node answers; -1: nothing. */
+/* Asks a node; -1: no answer. */
 static int64_t ask(unsigned node, const char *sql)
 {
 	struct effects database = { 0 };
@@ -93,7 +94,7 @@ static int64_t ask(unsigned node, const char *sql)
 	return number;
 }
 
-/* The number of the node that writes, one node left out; NODES: none writes. */
+/* Returns the number of the node that writes, other than `but`; NODES: none does. */
 static unsigned writer_but(unsigned but)
 {
 	unsigned node = 0;
@@ -103,7 +104,7 @@ static unsigned writer_but(unsigned but)
 	return node;
 }
 
-/* A node that is being copied streams, too, under another name. */
+/* A node that is being copied streams, too, but under another name. */
 static const char streaming[] =
     "select count(*) from pg_stat_replication where state = 'streaming' and application_name like 'node%'";
 
@@ -143,7 +144,10 @@ static void is_back(struct torture *torture)
 		torture->wrongs++;
 }
 
-/* A frozen server first wakes up without its Patroni, and believes that it writes; then comes what a watchdog does. */
+/*
+ * A frozen server first wakes up without its Patroni, and believes that it may write; then it is killed, as by a
+ * watchdog.
+ */
 static void bring_back(struct torture *torture)
 {
 	if (strcmp(way(), "stop") == 0) {
@@ -154,7 +158,7 @@ static void bring_back(struct torture *torture)
 		}
 		control(torture, "kill");
 	}
-	/* One that was cut off has found out that it may not write any more. */
+	/* A node that was cut off has found out meanwhile that it may not write any more. */
 	control(torture, strcmp(way(), "cut") == 0 ? "join" : "start");
 	history(torture->log, "node %u is back", cluster.victim + 1);
 	cluster.done++;

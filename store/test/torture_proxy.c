@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A proxy between the actors and a PostgreSQL server, on unix sockets: it cuts, half-closes, holds and delays, as the
- * orders say.  One thread, one poll(); what one side sends is read only when the other side has taken what was sent
- * before, so nothing grows.
+ * A proxy between the actors and a PostgreSQL server, on unix sockets: it cuts, half-closes, holds and delays, as
+ * ordered.  One thread, one poll().  It reads from a side only when the other side has taken all bytes that were sent
+ * before, so its memory does not grow.
  */
 #include "torture.h"
 
@@ -15,11 +15,11 @@
 struct pipe {
 	char bytes[16384];
 	size_t from, to;
-	bool ended; /* its reader has met the end */
+	bool ended; /* the side that is read has closed */
 };
 
 struct link {
-	int fds[2]; /* of the client, of the server; -1: none */
+	int fds[2]; /* to the client, to the server; -1: none */
 	struct pipe pipes[2];
 };
 
@@ -47,7 +47,7 @@ static void cut(struct link *link)
 	*link = (struct link){ .fds = { -1, -1 } };
 }
 
-/* The server is told that the client ended, or the other way round; what comes from the other side still passes. */
+/* Tells the server that the client has ended, or the other way round; bytes of the other direction still pass. */
 static void halve(struct link *link, unsigned number)
 {
 	if (link->fds[0] >= 0)
@@ -72,7 +72,7 @@ static void join(int listener, const char *server)
 	close(client);
 }
 
-/* Moves bytes from one side to the other; false: the link is over. */
+/* Moves bytes from one side to the other.  False: the link is over. */
 static bool pass(struct link *link, int side, short events)
 {
 	struct pipe *pipe = &link->pipes[side];

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The putters of an actor: threads that put, cancel and reschedule, and log what they ask and what they are answered.
+ * The putters of an actor: threads that put, cancel and reschedule, and log each call and its answer.
  *
- * Ways to put    alone; with others (put_many); in a transaction of the user's that commits or rolls back (put_on), and
- *                in that of a task.  The user's transaction also adds the item to the table of intents, which tells
- *                history.pl whether it was committed when its answer was lost
- * Keys           of a pool so small that most are in use: half of the puts replace what has the key.  One in four
- *                that finds its key in use cancels the timeout that has it.  Some tasks replace their own timeout
- * Periodic ones  each run goes to the log with the time on the grid that it serves.  A putter cancels those that it
- *                forgets, and the conductor those that are left
+ * Ways to put    alone; with others (put_many); in a transaction of the user that commits or rolls back (put_on); in
+ *                a task's transaction.  The user's transaction also adds the item to the table of intents, which tells
+ *                history.pl whether it was committed if its answer was lost
+ * Keys           of a pool so small that most are in use.  Half of the puts replace the timeout that has their key.
+ *                One in four of the others cancels that timeout.  Some tasks replace their own timeout
+ * Periodic       each run goes to the log with the time on the grid that it serves.  A putter cancels those that it
+ *                forgets, and the conductor cancels the rest
  */
 #include "torture_actor.h"
 
@@ -88,7 +88,7 @@ static void wish_draw(struct actor_self *self, uint64_t *random, unsigned kinds,
 	}
 }
 
-/* MORE: how it is put. */
+/* more: how the timeout is put. */
 static void log_wish(const struct actor_self *self, const struct wish *wish, const char *more)
 {
 	char key[16] = "", period[40] = "";
@@ -111,7 +111,7 @@ static void log_put(const struct actor_self *self, const struct wish *wish, int 
  * Cancel, reschedule
  */
 
-/* item 0: not known, of the timeout that has a key. */
+/* item 0: unknown, when a timeout is cancelled by its key. */
 static void cancel_one(struct putter *putter, uint64_t item, int64_t id)
 {
 	int log = putter->self->log;
@@ -174,7 +174,7 @@ static void put_many(struct putter *putter)
 
 	for (size_t i = 0; i < n; i++) {
 		wish_draw(putter->self, &putter->random, 3, &wishes[i]);
-		if (!one_in(&putter->random, 4)) { /* else one key or the other is nearly always in use */
+		if (!one_in(&putter->random, 4)) { /* otherwise one of the keys would nearly always be in use */
 			wishes[i].spec.key = NULL;
 			wishes[i].spec.flags = 0;
 		}
@@ -206,7 +206,7 @@ static void *connection_of(struct putter *putter)
 	return NULL;
 }
 
-/* A server that is cut off answers no more, and its client would wait long.  A unix socket takes no such option. */
+/* A server that is cut off does not answer, and its client would wait long.  A unix socket has no such option. */
 static void expect_answers(const struct putter *putter)
 {
 #ifdef HAVE_POSTGRES
@@ -226,7 +226,7 @@ static void expect_answers(const struct putter *putter)
 #endif
 }
 
-/* A process that is stopped inside of its transaction must not keep its locks for ever. */
+/* If a process is stopped inside of its transaction, the transaction's locks must not stay for ever. */
 static bool connect_own(struct putter *putter)
 {
 	if (putter->connected)
@@ -252,7 +252,7 @@ static int put_on(struct actor_self *self, void *connection, const struct wish *
 	return rc == 0 && !torture_query(connection, is_sqlite(self->url), sql) ? ENOTCONN : rc;
 }
 
-/* A commit of a transaction that has failed is answered, too. */
+/* A commit of a transaction that has failed is answered as a rollback. */
 static bool commits(struct putter *putter)
 {
 #ifdef HAVE_POSTGRES
@@ -267,7 +267,7 @@ static bool commits(struct putter *putter)
 	return effects_query(&putter->own, "commit", NULL, NULL);
 }
 
-/* ECANCELED: rolled back.  ECONNRESET: what became of the commit is not known. */
+/* ECANCELED: rolled back.  ECONNRESET: it is not known whether the commit happened. */
 static int put_and_commit(struct putter *putter, const struct wish *wish, int64_t *id)
 {
 	struct actor_self *self = putter->self;
@@ -285,7 +285,7 @@ static int put_and_commit(struct putter *putter, const struct wish *wish, int64_
 			return 0;
 		if (rc == 0)
 			rc = ECONNRESET;
-		else if (rc == ECONNRESET) /* before the commit */
+		else if (rc == ECONNRESET) /* the connection broke before the commit */
 			rc = ENOTCONN;
 	}
 	if ((rc != ECANCELED && rc != EEXIST && rc != EBUSY) || !effects_query(&putter->own, "rollback", NULL, NULL)) {
@@ -312,7 +312,7 @@ static void put_in_transaction(struct putter *putter)
  * In tasks
  */
 
-/* It is to replace the timeout that runs. */
+/* The put replaces the timeout that runs. */
 static void wish_own(const hwt_store_run *run, struct wish *wish)
 {
 	while (strcmp(kind_names[wish->kind], run->kind) != 0)
@@ -326,14 +326,14 @@ static void wish_own(const hwt_store_run *run, struct wish *wish)
 	wish->spec.flags = HWT_STORE_REPLACE;
 }
 
-/* Its answer is that of the task's commit, which nobody here hears of. */
+/* The putter gets no answer: the commit is the task's. */
 int put_in_task(struct actor_self *self, const hwt_store_run *run, uint64_t *random)
 {
 	struct wish wish;
 	int64_t id = 0;
 	int rc;
 
-	wish_draw(self, random, 2, &wish); /* no other transaction: no chain without an end */
+	wish_draw(self, random, 2, &wish); /* without another transaction, so that no chain goes on for ever */
 	if (run->key != NULL && one_in(random, 2))
 		wish_own(run, &wish);
 	log_wish(self, &wish, " on=1");
@@ -350,14 +350,14 @@ void replace_own(struct actor_self *self, const hwt_store_run *run, uint64_t *ra
 
 	wish_draw(self, random, 1, &wish);
 	wish_own(run, &wish);
-	wish.spec.period_ns = 0; /* it would be forgotten */
+	wish.spec.period_ns = 0; /* nothing would cancel a period */
 	log_wish(self, &wish, "");
 	rc = hwt_store_put(self->store, &wish.spec, &id);
 	log_put(self, &wish, rc, id);
 }
 
 /*
- * On and on
+ * The loop
  */
 
 static void put_something(struct putter *putter)

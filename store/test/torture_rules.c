@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Rules of groups in the torture.  Each actor sets the same limits before it puts anything, so they hold from the first
- * start on.  The conductor pauses a group or a kind and resumes it: it is never killed.
+ * Rules of groups in the torture.  Each actor sets the same limits before it puts any timeout, so they hold from the
+ * first start on.  The conductor pauses and resumes a group or a kind: the conductor is never killed.
  */
 #include "torture.h"
 
@@ -11,7 +11,7 @@ static const hwt_store_limits limits[] = {
 	{ .size = sizeof(hwt_store_limits), .running = 3, .start_every_ns = HWT_MS(100), .burst = 3 },
 };
 
-/* Two in three have none: NULL. */
+/* Two in three timeouts have no group: NULL. */
 const char *torture_draw_group(uint64_t *random, char group[8])
 {
 	(void)snprintf(group, 8, "g%u", (unsigned)draw(random, TORTURE_GROUPS));
@@ -48,7 +48,7 @@ hwt_store *torture_store(const struct torture *torture)
 	return hwt_store_open(&store, torture->real_url, &config, NULL, 0) == 0 ? store : NULL;
 }
 
-/* Returns the call's. */
+/* Returns the result of the call. */
 static int set_pause(struct torture *torture, hwt_store *store, bool paused)
 {
 	const char *kind = kind_names[torture->paused_kind], *call = paused ? "halt" : "resume";
@@ -72,12 +72,12 @@ void torture_pause(struct torture *torture)
 		       (unsigned)draw(&torture->random, TORTURE_GROUPS));
 	if (draw(&torture->random, 4) == 0)
 		(void)snprintf(torture->paused, sizeof(torture->paused), "-");
-	(void)set_pause(torture, store, true); /* if its answer is lost it may be paused */
+	(void)set_pause(torture, store, true); /* if the answer is lost the group may be paused */
 	torture->resume_us = true_us() + (int64_t)draw(&torture->random, 6000000);
 	(void)hwt_store_close(store);
 }
 
-/* Again until it is known. */
+/* Tries until the answer is known. */
 void torture_resume(struct torture *torture)
 {
 	hwt_store *store = torture_store(torture);

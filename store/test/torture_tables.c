@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/*
- * The tables of the store and those of effects and intents, as history.pl reads them.
- */
+/* Writes the tables of the store, and the tables of effects and intents, as history.pl reads them. */
 #include "torture.h"
 
 #include <hwt_store.h>
@@ -22,7 +20,7 @@ static void write_row(void *ctx, const char *value)
 }
 
 /*
- * The tables beside the store's: a transaction in which a task runs adds its effect, one in which a user puts adds its
+ * The tables beside the store's: a transaction of a task adds its effect, a transaction in which a user puts adds its
  * intent
  */
 
@@ -57,7 +55,7 @@ int torture_effect(void *connection, bool sqlite, uint64_t item, int64_t due_us)
 }
 
 /*
- * What would go on for ever
+ * Timeouts that would go on for ever
  */
 
 struct periodic {
@@ -76,7 +74,7 @@ static void cancel_periodic(void *ctx, const char *value)
 	history(periodic->log, "cancel %lld %lld %d", item, id, hwt_store_cancel(periodic->store, id));
 }
 
-/* One that runs just now is cancelled the next time. */
+/* A timeout that is running is cancelled the next time. */
 bool torture_end_periodic(struct torture *torture)
 {
 #define PERIODIC(data) "select " data " || ' ' || id from " SCHEMA "_timeout where period_us > 0 and state = 1"
@@ -93,10 +91,10 @@ bool torture_end_periodic(struct torture *torture)
 }
 
 /*
- * All of it
+ * Writing all tables
  */
 
-/* KIND is the number of its name in kind_names, which is its mode. */
+/* The number of the kind's name in kind_names, which is also its mode. */
 #define KIND "case k.name when 'remind' then 0 when 'ring' then 1 else 2 end"
 #define ROWS(data)                                                                                                     \
 	"select 'row ' || " data " || ' ' || t.id || ' ' || " KIND                                                     \
@@ -118,7 +116,7 @@ static bool is_whole(struct effects *database)
 	return true;
 }
 
-/* In one transaction, so that it is one moment. */
+/* In one transaction, so that the tables are of one moment. */
 bool torture_tables(struct effects *database, const char *path)
 {
 	FILE *file = fopen(path, "w");
