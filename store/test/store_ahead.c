@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The look-ahead, which has a thread of its own: it holds up nobody, and nothing is hidden from it. */
+/* The look-ahead has a thread of its own: it holds up nothing else, and finds every row. */
 #include "store_query.h"
 
 #include "inside.h"
@@ -7,7 +7,7 @@
 static atomic_uint looks, renewals, reads;
 static atomic_bool may_look_on;
 
-static atomic_uint told; /* of renewals that failed */
+static atomic_uint told; /* renewals that failed */
 
 static void count_warning(void *ctx, const char *message)
 {
@@ -32,7 +32,7 @@ static hwt_store *started_with(hwt_store_kind *kind, int64_t lease_ns)
 }
 
 /*
- * Whom it holds up
+ * What a look must not hold up
  */
 
 static pthread_t starter;
@@ -54,7 +54,7 @@ static void look_for_long(const char *where)
 	}
 }
 
-/* All is to be read again, and the look that is under way has been sent before. */
+/* Reading all again is asked for after the look that is under way has been sent. */
 TEST(a_look_that_is_under_way_is_not_the_reading_that_is_asked_for)
 {
 	hwt_store_kind kind = HWT_STORE_KIND_INIT;
@@ -79,13 +79,13 @@ TEST(a_look_that_is_under_way_is_not_the_reading_that_is_asked_for)
 	atomic_store(&may_look_on, true);
 	CHECK(wait_count(&looks, before + 1));
 	put(store, "a", 0);
-	CHECK(wait_count(&ran, 1)); /* and not after a third of the lease */
+	CHECK(wait_count(&ran, 1)); /* not only after a third of the lease */
 	CHECK_CALL(hwt_store_close(store), 0);
 	atomic_store(&hwts_test_at, NULL);
 }
 
 #ifdef HWT_STORE_POSTGRES
-/* Nor a close: the look is broken off. */
+/* Nor does it hold up a close: the look is broken off. */
 TEST(a_look_at_a_locked_table_holds_up_no_renewal)
 {
 	hwt_store_kind kind = HWT_STORE_KIND_INIT;
@@ -113,7 +113,7 @@ TEST(a_look_at_a_locked_table_holds_up_no_renewal)
 }
 #endif
 
-/* A machine may sleep while the time is on its way. */
+/* A machine may sleep while the reply is on its way. */
 TEST(what_a_machine_has_slept_counts_from_before_the_exchange)
 {
 	CLOSING hwt_store *store = fresh_store();
@@ -127,7 +127,7 @@ TEST(what_a_machine_has_slept_counts_from_before_the_exchange)
 }
 
 /*
- * Whom a backlog holds up
+ * What a backlog must not hide
  */
 
 static atomic_bool may_end;
@@ -141,13 +141,13 @@ static int wait_for_end(const hwt_store_run *run, void *ctx)
 	return 0;
 }
 
-/* Waits until the window holds so many, those that run included. */
+/* Waits until the window holds n entries, running ones included. */
 static void wait_window(hwt_store *store, size_t n)
 {
 	WAIT_FOR(stats_of_store(store).window + stats_of_store(store).running >= n);
 }
 
-/* The next group; all of them lie in one shard if that is asked for. */
+/* Draws the next group; in_one: all groups are in one shard. */
 static void next_group(char *group, size_t size, uint32_t shards, bool in_one)
 {
 	static unsigned number;
@@ -157,7 +157,7 @@ static void next_group(char *group, size_t size, uint32_t shards, bool in_one)
 	while (in_one && (hwts_id_of(0, group, NULL) & (HWTS_BUCKETS - 1)) % shards != 0);
 }
 
-/* The groups of one kind fill its share of the window, and wait.  Those of another are read nevertheless. */
+/* The groups of one kind fill its share of the window, and wait.  Rows of another kind are read nevertheless. */
 TEST(a_kind_that_is_behind_hides_no_other)
 {
 	hwt_store_kind kind = KIND(.name = "slow", .task = wait_for_end, .concurrency = 1);
@@ -189,7 +189,7 @@ TEST(a_kind_that_is_behind_hides_no_other)
 	atomic_store(&hwts_test_window, 0);
 }
 
-/* A window that has room for 20, and is full of what is due much later: of groups that have one each. */
+/* A window with room for 20 entries, full of rows that are due much later, each of a group of its own. */
 static hwt_store *full_window(uint32_t shards, bool in_one, size_t n)
 {
 	char group[16];
@@ -201,7 +201,7 @@ static hwt_store *full_window(uint32_t shards, bool in_one, size_t n)
 	atomic_store(&may_look_on, true);
 	atomic_store(&hwts_test_at, look_for_long);
 	store = started_with(&KIND(.horizon_ns = HWT_S(7200), .shards = shards), HWT_S(600));
-	WAIT_READ(store); /* what is put from here on is before the marks */
+	WAIT_READ(store); /* rows that are put from here on are before the marks */
 	for (size_t i = 0; i < n; i++) {
 		next_group(group, sizeof(group), shards, in_one);
 		CHECK_CALL(put_patiently(store, &spec, NULL), 0);
@@ -210,7 +210,7 @@ static hwt_store *full_window(uint32_t shards, bool in_one, size_t n)
 	return store;
 }
 
-/* As after news were lost. */
+/* As after lost news. */
 static void read_all_again(hwt_store *store)
 {
 	unsigned before;
@@ -229,7 +229,7 @@ static void end_full_window(hwt_store *store)
 	atomic_store(&hwts_test_window, 0);
 }
 
-/* All of a shard, and more than a look reads of it, was moved without news. */
+/* All rows of a shard, more than a look reads, were moved without news. */
 TEST(a_full_window_that_is_read_again_hides_nothing_that_is_due)
 {
 	enum { SHARDS = 64, MOVED = 2 * HWTS_PAGE / SHARDS };
@@ -252,7 +252,7 @@ static void put_what_is_due(const char *where)
 		put(store, "a", 0);
 }
 
-/* It is put when the look has read the shard, and there is no room for another look. */
+/* The row is put when the look has read its shard, and there is no room for another look. */
 TEST(a_full_window_hides_nothing_that_comes_while_it_is_read_again)
 {
 	hwt_store *store = full_window(1, false, 100);
@@ -264,7 +264,7 @@ TEST(a_full_window_hides_nothing_that_comes_while_it_is_read_again)
 	end_full_window(store);
 }
 
-/* As slow looks read one shard at a time, the first ones fill the window. */
+/* Slow looks read one shard at a time, so the first shards fill the window. */
 TEST(a_full_window_does_not_keep_shards_from_being_read_at_all)
 {
 	enum { SHARDS = 8 };
@@ -282,7 +282,7 @@ TEST(a_full_window_does_not_keep_shards_from_being_read_at_all)
 static hwt_store *_Atomic moves;
 static int64_t moved;
 
-/* All threads of the store come by here. */
+/* Called at points of all threads of the store. */
 static void move_again(const char *where)
 {
 	hwt_store *store = strcmp(where, "rescheduled") == 0 ? atomic_exchange(&moves, NULL) : NULL;
@@ -309,7 +309,7 @@ TEST(two_moves_leave_the_earlier_time_in_the_window)
 	CHECK_INT(stats_of_store(store).window, ==, 1);
 }
 
-/* A pass has the lock for as long as the window is large. */
+/* A pass holds the lock for as long as the window is large. */
 TEST(what_waits_in_shards_that_are_given_is_dropped_at_once)
 {
 	fresh_world();
@@ -318,16 +318,16 @@ TEST(what_waits_in_shards_that_are_given_is_dropped_at_once)
 	CHECK_CALL(hwt_store_stop(store), 0);
 	atomic_store(&hwts_test_at, NULL);
 	CHECK_INT(atomic_load(&passes), >, 0);
-	CHECK_INT(atomic_load(&passes), <, 8); /* and not one for each shard */
+	CHECK_INT(atomic_load(&passes), <, 8); /* not one for each shard */
 }
 
 /*
- * What must not be hidden from it
+ * What a look must find
  */
 
 /*
- * At most once: a row that its process has left running, and that is due far ahead, as after a clock that was put back.
- * The look comes to it when its time comes.
+ * At most once: a process has left a row running that is due far ahead, as after a clock was put back.  A look comes to
+ * the row when it is due.
  */
 TEST(a_run_that_was_left_is_failed_when_its_time_comes)
 {
@@ -345,7 +345,7 @@ TEST(a_run_that_was_left_is_failed_when_its_time_comes)
 	CHECK_INT(atomic_load(&ran), ==, 0);
 }
 
-/* Each look takes so long that no sweep reads all; and nobody tells of the row. */
+/* Looks take so long that no sweep reads everything, and there is no news of the row. */
 TEST(what_is_put_before_the_low_water_mark_is_found)
 {
 	hwt_store_kind kind = HWT_STORE_KIND_INIT;
@@ -369,7 +369,7 @@ TEST(what_is_put_before_the_low_water_mark_is_found)
 	atomic_store(&hwts_test_deaf, false);
 }
 
-/* Returns how many begins there have been once something that is put now has run. */
+/* Returns how many begins there have been once a timeout that is put now has run. */
 static unsigned begins_with_a_wrong_clock(hwt_store *store)
 {
 	int64_t right_ns;
@@ -385,7 +385,7 @@ static unsigned begins_with_a_wrong_clock(hwt_store *store)
 	return atomic_load(&passes);
 }
 
-/* By a clock that is put back: what is due soon is due here, and the next renewal comes in 200 s. */
+/* By a clock that is put back later, the row is due in this process, and the next renewal comes in 200 s. */
 TEST(a_clock_that_is_put_back_costs_one_begin_in_vain)
 {
 	hwt_store_kind kind = HWT_STORE_KIND_INIT;
@@ -397,7 +397,7 @@ TEST(a_clock_that_is_put_back_costs_one_begin_in_vain)
 	WAIT_READ(store);
 	id = put(store, "a", HWT_S(300));
 	CHECK_INT(stats_of_store(store).window, ==, 1);
-	/* A renewal that was under way may have set the clock right before the begin. */
+	/* A renewal that was under way may have corrected the clock before the begin. */
 	do
 		begins = begins_with_a_wrong_clock(store);
 	while (++rounds < 100 && begins == 1);
@@ -407,7 +407,7 @@ TEST(a_clock_that_is_put_back_costs_one_begin_in_vain)
 	atomic_store(&hwts_test_at, NULL);
 }
 
-/* Rows of a paused group, due long ago. */
+/* Puts rows of a paused group that have been due for long. */
 static void put_backlog(hwt_store *store, int64_t first_us)
 {
 	enum { BATCH = 10000, BACKLOG = 2 * BATCH };
@@ -431,7 +431,7 @@ static void look_once(hwt_store *store)
 	WAIT_FOR(atomic_load(&looks) > before);
 }
 
-/* A sweep reads a page, which is full of what waits and is known; the next one goes on behind it. */
+/* A sweep reads a page, which is full of rows that wait and are known; the next sweep goes on behind the page. */
 TEST(a_backlog_that_waits_does_not_hide_what_was_lost)
 {
 	hwt_store_kind kind = KIND(.name = "a", .task = count_run, .shards = 1);
@@ -457,7 +457,7 @@ TEST(a_backlog_that_waits_does_not_hide_what_was_lost)
 
 static hwt_store *_Atomic rereads;
 
-/* News after each look says that all is to be read again. */
+/* After each look, news say that all has to be read again. */
 static void ask_to_read_again(const char *where)
 {
 	hwt_store *store = strcmp(where, "read") == 0 ? atomic_load(&rereads) : NULL;
@@ -471,7 +471,7 @@ static void ask_to_read_again(const char *where)
 	WAIT_FOR(!LOCKED(store, hwts_asked(store, HWTS_LOAD)));
 }
 
-/* Others put much, all the time.  What lies behind a backlog is found nevertheless. */
+/* Another process puts many rows all the time.  A row behind a backlog is found nevertheless. */
 TEST(a_reading_comes_to_its_end_however_often_it_is_asked_for)
 {
 	hwt_store_kind kind = KIND(.name = "a", .task = count_run, .shards = 1);

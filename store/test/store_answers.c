@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/*
- * What a task answers, and what becomes of its timeout.
- */
+/* The answers of a task, and what becomes of its timeout. */
 #include "store_query.h"
 
 #define HOUR INT64_C(3600)
@@ -13,7 +11,7 @@ static void check_text(const char *is, const char *wanted)
 		fprintf(stderr, "    \"%s\", not \"%s\"\n", is, wanted);
 }
 
-/* A letter for each run of a case; behind the last it answers 0. */
+/* Answers by a letter for each run of a case; after the last letter 0. */
 static int answer(const hwt_store_run *run, char letter)
 {
 	switch (letter) {
@@ -32,18 +30,18 @@ static int answer(const hwt_store_run *run, char letter)
 	case 'n':
 		return hwt_store_give_up(run, NULL);
 	case 'l':
-		return hwt_store_give_up(run, "na\xefve"); /* no UTF-8 */
+		return hwt_store_give_up(run, "na\xefve"); /* not UTF-8 */
 	case 'u':
 		return hwt_store_give_up(run, "na\xc3\xafve \xe2\x82\xac");
 	case 'e':
 		return hwt_store_end_series(run);
 	case 'f':
 		return EIO;
-	case '-': /* none is set */
+	case '-': /* without an answer */
 		return HWT_STORE_ANSWER;
 	case '7':
 		return hwt_store_end_series(run) - 6;
-	case 'A': /* another value counts */
+	case 'A': /* another value than HWT_STORE_ANSWER */
 		return hwt_store_again(run, 0) + 1;
 	case 'E':
 		return hwt_store_end_series(run), EIO;
@@ -54,7 +52,7 @@ static int answer(const hwt_store_run *run, char letter)
 	}
 }
 
-/* state 0: it is gone.  due_s: at least so long after the put; a series, HOUR: that time of its grid. */
+/* state 0: the row is gone.  due_s: at least this long after the put; HOUR, for a series: the time of its grid. */
 static const struct answer_case {
 	const char *name, *answers;
 	int64_t period_s;
@@ -63,8 +61,8 @@ static const struct answer_case {
 	const char *error;
 	int64_t due_s;
 	const char *attempts;
-	int effects; /* of TRANSACTION */
-	bool quick;  /* of a kind with two attempts and a short back-off, at least once */
+	int effects; /* rows of effects, in mode TRANSACTION */
+	bool quick;  /* only for a kind with two attempts and a short back-off, at least once */
 } cases[] = {
 	{ "done", "0", 0, 0, 0, "", 0, "1", 1, false },
 	{ "failed", "f", 0, HWT_STORE_PENDING, 1, "Input/output error", HOUR, "1", 0, false },
@@ -98,7 +96,7 @@ enum { CASES = HWTS_COUNT(cases), MODES = 3 };
 
 static const char *const kinds[] = { "least", "most", "transaction", "quick" };
 
-/* What has become of a case in a mode. */
+/* The course of a case in a mode. */
 static struct course {
 	const struct answer_case *is;
 	int64_t id;
@@ -197,7 +195,7 @@ TEST(each_answer_ends_its_run_as_it_says)
 		look_at(store, &courses[i], kinds[courses[i].is->quick ? MODES : i % MODES], due_us);
 }
 
-/* The answer of one run is given to another, which is running at the same time. */
+/* The answer of a run is given for another run that is in progress. */
 static _Atomic(const hwt_store_run *) other;
 static atomic_bool answered;
 
@@ -216,7 +214,7 @@ static int answer_for_the_other(const hwt_store_run *run, void *ctx)
 
 	(void)run;
 	(void)ctx;
-	if (atomic_load(&answered)) /* tried again, when the other run has no memory any more */
+	if (atomic_load(&answered)) /* tried again, when the memory of the other run may be gone */
 		return EINVAL;
 	while (!atomic_load(&other))
 		sleep_ms(1);

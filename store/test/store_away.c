@@ -2,7 +2,7 @@
 /* The database away, and a lease that is being renewed. */
 #include "store_query.h"
 
-#define LEASE_NS HWT_S(1) /* which ends while the database is away */
+#define LEASE_NS HWT_S(1) /* ends while the database is away */
 
 TEST(a_stop_without_a_database_comes_to_an_end)
 {
@@ -32,14 +32,14 @@ TEST(a_stop_without_a_database_comes_to_an_end)
 	(void)snprintf(command, sizeof(command), "%s start", ctl);
 	CHECK_INT(system(command), ==, 0);
 	id = put(store, "a", 0);
-	CHECK_CALL(hwt_store_start(store), 0); /* under new epochs: what it held before the stop is forgotten */
+	CHECK_CALL(hwt_store_start(store), 0); /* under new epochs: the process knows nothing of before the stop */
 	CHECK(wait_gone(store, id));
 	CHECK(wait_held(store, 8));
 	CHECK_CALL(hwt_store_close(store), 0);
 }
 
 /*
- * A renewal that has read the clock just before the end of the lease, and commits after it: its process trusts it.
+ * A renewal has read the clock just before the end of the lease and commits after it: its process trusts that lease.
  */
 
 #ifdef HWT_STORE_POSTGRES
@@ -64,7 +64,7 @@ TEST(a_lease_that_is_being_renewed_is_not_over)
 			CHECK(user_sql(conn, "commit"));
 	}
 	(void)query("update %s_member set until_us = 1 where name = 'other'", world.schema);
-	CHECK(wait_held(store, 8)); /* now it is over */
+	CHECK(wait_held(store, 8)); /* now the lease is over */
 	CHECK_INT(query("select until_us from %s_member where name = 'other'", world.schema), ==, 0);
 }
 #endif

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/*
- * Bad input, and databases that cannot be used: the error, a text that says what to do, and nothing changed.
- */
+/* Bad input, and databases that cannot be used: the error, a text that says what to do, and no change. */
 #include "store_query.h"
 
 #include <sys/mount.h>
@@ -19,7 +17,7 @@ static void check_open(const char *url, const hwt_store_config *config, int want
 	char error[256] = "";
 
 	CHECK_CALL(hwt_store_open(&store, url, config, error, sizeof(error)), want);
-	CHECK(store == (hwt_store *)&world); /* not touched */
+	CHECK(store == (hwt_store *)&world); /* unchanged */
 	CHECK(error[0] != '\0' && strncmp(error, hwt_store_error(), 100) == 0);
 	if (!strstr(error, word)) {
 		fprintf(stderr, "%s: \"%s\" does not say \"%s\"\n", url ? url : "NULL", error, word);
@@ -142,7 +140,7 @@ TEST(each_field_of_a_kind_is_checked)
 		newer.kind.size = sizeof(newer);
 		CHECK_CALL(hwt_store_register(store, &newer.kind), ENOTSUP);
 	}
-	{ /* what an older one ends before is not looked at */
+	{ /* fields beyond the end of an older structure are ignored */
 		hwt_store_kind older = good;
 
 		older.name = "older";
@@ -156,14 +154,14 @@ TEST(each_field_of_a_kind_is_checked)
 	CHECK_CALL(hwt_store_register(NULL, &good), EINVAL);
 	CHECK_CALL(hwt_store_register(store, &good), 0);
 	CHECK_CALL(hwt_store_register(store, &good), EEXIST);
-	name[63] = '\0'; /* 63 bytes are allowed, quotes too */
+	name[63] = '\0'; /* 63 bytes are allowed, and quotes */
 	name[0] = '\'';
 	name[1] = '"';
 	BAD_KIND(name, name, 0);
 	CHECK_CALL(hwt_store_start(store), 0);
 	BAD_KIND(name, "late", EBUSY);
 	CHECK_CALL(hwt_store_close(store), 0);
-	/* The mode is kept. */
+	/* The mode stays in the database. */
 	store = open_store();
 	good.mode = HWT_STORE_AT_MOST_ONCE;
 	CHECK_CALL(hwt_store_register(store, &good), EINVAL);
@@ -178,7 +176,7 @@ TEST(a_kind_that_a_put_has_made_gets_its_mode_from_the_first_registration)
 	put(store, "a", HWT_S(1000));
 	CHECK_CALL(hwt_store_register(store, &kind), 0);
 	CHECK_CALL(hwt_store_start(store), 0);
-	CHECK(wait_held(store, 8)); /* the shards are kept */
+	CHECK(wait_held(store, 8)); /* the shards stay in the database */
 	CHECK_CALL(hwt_store_close(store), 0);
 	store = open_store();
 	kind.mode = HWT_STORE_AT_LEAST_ONCE;
@@ -280,7 +278,7 @@ TEST(each_field_of_a_spec_is_checked_and_nothing_is_put)
 		CHECK_CALL(hwt_store_put_on(store, NULL, &spec, &id), EINVAL);
 		CHECK_CALL(hwt_store_put_on(NULL, store, &spec, &id), EINVAL);
 		CHECK_INT(id, ==, -7);
-		/* As far as a delay goes. */
+		/* The longest delay. */
 		spec = spec_of("a", INT64_MAX);
 		CHECK_CALL(hwt_store_put(store, &spec, &id), 0);
 		CHECK_CALL(hwt_store_cancel(store, id), 0);
@@ -291,7 +289,7 @@ TEST(each_field_of_a_spec_is_checked_and_nothing_is_put)
 	free(data);
 }
 
-/* What they end before is not looked at. */
+/* Fields beyond the end of an older structure are ignored. */
 TEST(specs_of_an_older_program_are_put)
 {
 	_Alignas(hwt_store_spec) char older[2][offsetof(hwt_store_spec, schedule)];
@@ -348,7 +346,7 @@ TEST(other_calls_check_their_arguments)
 	stats.size = 1;
 	CHECK_CALL(hwt_store_read_stats(store, &stats), EINVAL);
 	CHECK(!hwt_store_is_mine(NULL));
-	{ /* As far as a time goes, and a program of an older header. */
+	{ /* The latest time, and a program with an older header. */
 		int64_t id = put(store, "a", HWT_S(1000));
 
 		CHECK_CALL(hwt_store_reschedule(store, id, INT64_MAX), 0);
@@ -368,7 +366,7 @@ TEST(other_calls_check_their_arguments)
  */
 
 #ifdef HWT_STORE_SQLITE
-/* As the user nobody, which may do little. */
+/* As the user nobody, which has few rights. */
 static bool drop_root(void)
 {
 	return geteuid() != 0 || seteuid(65534) == 0;
@@ -393,7 +391,8 @@ TEST(tables_of_another_version_are_refused)
 	check_open(world.url, &config, ENOTSUP, "version 99");
 	(void)query("update %s_meta set version = 2", world.schema);
 	CHECK_CALL(hwt_store_close(open_store()), 0);
-	(void)query("drop table %s_group%s", world.schema, world.sqlite ? "" : " cascade"); /* that had none */
+	/* Version 1 had no such table. */
+	(void)query("drop table %s_group%s", world.schema, world.sqlite ? "" : " cascade");
 	(void)query("update %s_meta set version = 1", world.schema);
 	(void)snprintf(drops, sizeof(drops), "drop %s_meta, %s_kind, %s_shard, %s_member, %s_timeout and %s%s_%s",
 		       world.schema, world.schema, world.schema, world.schema, world.schema,
@@ -436,7 +435,7 @@ TEST(a_file_or_folder_that_cannot_be_written_is_refused)
 }
 #endif
 
-/* A file system of a few MiB, which a process may write whose user owns the folder OF. */
+/* Mounts a file system of a few MiB that the owner of the folder OF may write to. */
 static bool mount_small(const char *folder, const char *of)
 {
 	struct stat is = { .st_uid = 0 };
@@ -447,10 +446,10 @@ static bool mount_small(const char *folder, const char *of)
 	       chown(folder, is.st_uid, is.st_gid) == 0;
 }
 
-/* Puts until the disk is full: that one is told, and the others are there. */
+/* Puts until the disk is full: that put fails, and the earlier ones are there. */
 static void fill_disk(void)
 {
-	unsigned char *data = malloc(200000); /* which cannot be compressed */
+	unsigned char *data = malloc(200000); /* random, so it cannot be compressed */
 	hwt_store *store = open_store();
 	hwt_store_spec spec = SPEC("a", HWT_S(1000), .data = data, .len = 200000);
 	hwt_store_info info = HWT_STORE_INFO_INIT;
@@ -474,7 +473,7 @@ static void fill_disk(void)
 	free(data);
 }
 
-/* PostgreSQL: its tables are in a tablespace of their own. */
+/* PostgreSQL: the tables are in a tablespace of their own. */
 static void fill_tablespace(const char *folder)
 {
 	USER *conn = connect_user();
@@ -511,7 +510,7 @@ TEST(a_full_disk_is_told_and_changes_nothing)
 	} else {
 		fill_tablespace(folder);
 	}
-	/* The server closes its files once its processes have ended. */
+	/* The server closes its files when its processes have ended. */
 	WAIT_FOR((rc = umount(folder)) == 0 || errno != EBUSY);
 	REQUIRE(rc == 0);
 }
@@ -531,7 +530,7 @@ TEST(a_role_without_rights_is_told)
 	(void)snprintf(url, sizeof(url), "%.*suser=nobody_much%s", (int)(user - world.url), world.url, user + 8);
 	check_open(url, &config, EACCES, "grant");
 	CHECK_CALL(hwt_store_close(open_store()), 0);
-	check_open(url, &config, EACCES, "grant"); /* the tables are there; it may not read them */
+	check_open(url, &config, EACCES, "grant"); /* the tables are there, but the role may not read them */
 }
 #endif
 

@@ -17,12 +17,12 @@ static hwt_store *simple_store(hwt_store_task *task, void *ctx, bool start)
 	return store;
 }
 
-/* The holder believes that it is due, as if news of it had been lost, and has tried to begin it when this returns. */
+/* Makes the holder believe that the row is due, as after lost news.  Returns when the holder has tried to begin it. */
 static void begin_in_vain(hwt_store *store, int64_t id)
 {
 	int32_t shard = hwts_shard_of(&store->kinds->row, id);
 
-	WAIT_READ(store); /* news of a shard that has not been read is left to the look that reads it */
+	WAIT_READ(store); /* until a shard has been read, its news is left to that look */
 	count_passes("begun");
 	hwts_hear_news(store, &(struct hwts_due){ .id = id, .due_us = now_us(), .shard = shard });
 	CHECK(wait_count(&passes, 1));
@@ -37,7 +37,7 @@ TEST(a_put_runs_once_and_not_early)
 	before_ns = hwt_now();
 	id = put(store, "a", HWT_MS(300));
 	CHECK(wait_count(&ran, 1));
-	CHECK_INT(hwt_now() - before_ns, >=, HWT_MS(299)); /* the database's clock and ours differ by drift only */
+	CHECK_INT(hwt_now() - before_ns, >=, HWT_MS(299)); /* the database's clock and ours differ by drift alone */
 	CHECK(wait_gone(store, id));
 	sleep_ms(50);
 	CHECK_INT(atomic_load(&ran), ==, 1);
@@ -50,7 +50,7 @@ TEST(a_put_runs_once_and_not_early)
 	CHECK_INT(stats.window + stats.running, ==, 0);
 }
 
-/* What a run must be given, and the run. */
+/* What a run must contain, and the run. */
 struct seen {
 	hwt_store_spec spec;
 	unsigned mode;
@@ -82,7 +82,7 @@ static int look_at_run(const hwt_store_run *run, void *ctx)
 	return 0;
 }
 
-/* Quotes of both kinds, a character of two bytes and one of four, a byte that is no UTF-8, 255 bytes long. */
+/* A key with both kinds of quotes, characters of two and four bytes, and a control character, 255 bytes long. */
 static void odd_key(char key[256])
 {
 	memset(key, 'k', 255);
@@ -164,7 +164,7 @@ TEST(replace_puts_off)
 	CHECK(wait_count(&seen.done, 1));
 	CHECK_INT(seen.id, ==, first);
 	CHECK(wait_gone(store, first));
-	/* Earlier, and with a period. */
+	/* Moved to an earlier time, with a period. */
 	spec.delay_ns = HWT_S(1000);
 	first = put_spec(store, &spec);
 	spec.delay_ns = 0;
@@ -185,7 +185,10 @@ TEST(a_cancelled_one_does_not_run)
 
 	for (int i = 0; i < 50; i++)
 		specs[i] = spec_of("a", HWT_S(100));
-	/* A look or news of before the cancel may bring one back, which begins in vain; without them none is left. */
+	/*
+	 * A look or news from before the cancel may bring an entry back, whose begin is in vain; without these the
+	 * window is empty.
+	 */
 	do {
 		CHECK_CALL(hwt_store_put_many(store, specs, 50, ids), 0);
 		for (int i = 0; i < 50; i++) {
@@ -223,7 +226,7 @@ TEST(put_many_puts_all_or_none)
 	}
 	CHECK_CALL(hwt_store_put_many(store, NULL, 0, NULL), 0);
 	CHECK_CALL(hwt_store_put_many(store, NULL, 1, NULL), EINVAL);
-	/* A key that is in use. */
+	/* A key is in use. */
 	specs[0] = specs[1] = specs[2] = spec_of("a", HWT_S(1));
 	specs[0].key = "new";
 	specs[2].key = "used";
@@ -232,31 +235,31 @@ TEST(put_many_puts_all_or_none)
 	CHECK_INT(none[0], ==, present);
 	CHECK_INT(none[1], ==, -1);
 	CHECK_CALL(hwt_store_get_key(store, "a", "new", &info), ENOENT);
-	/* The same new key twice. */
+	/* The same new key twice in one call. */
 	specs[2].key = "new";
 	CHECK_CALL(hwt_store_put_many(store, specs, 3, none), EEXIST);
 	CHECK_INT(none[0], ==, 0);
 	CHECK_CALL(hwt_store_get_key(store, "a", "new", &info), ENOENT);
-	/* Twice, and the last one counts. */
+	/* The same key twice with REPLACE: the last put holds. */
 	specs[0].flags = specs[2].flags = HWT_STORE_REPLACE;
 	specs[2].delay_ns = HWT_S(5000);
 	CHECK_CALL(hwt_store_put_many(store, specs, 3, none), 0);
 	CHECK_INT(none[0], ==, none[2]);
 	CHECK_CALL(hwt_store_get_key(store, "a", "new", &info), 0);
 	CHECK_INT(info.due_us, >, now_us() + 4000 * INT64_C(1000000));
-	/* In their order: the second one does not replace the first. */
+	/* In order: the second put does not replace the first. */
 	specs[0].key = specs[2].key = "newer";
 	specs[2].flags = 0;
 	CHECK_CALL(hwt_store_put_many(store, specs, 3, none), EEXIST);
 	CHECK(strstr(hwt_store_error(), "spec 2") != NULL);
 	CHECK_INT(none[0], ==, 0);
-	/* Nor that of before, which the first has replaced and which is as it was. */
+	/* Nor is the timeout from before replaced, since all puts are undone. */
 	specs[0].key = specs[2].key = "used";
 	CHECK_CALL(hwt_store_put_many(store, specs, 3, none), EEXIST);
 	CHECK_INT(none[0], ==, present);
 	CHECK_CALL(hwt_store_get(store, present, &info), 0);
 	CHECK_INT(info.due_us, >, now_us() + 500 * INT64_C(1000000));
-	/* One bad spec. */
+	/* One spec is bad. */
 	specs[1].len = 5;
 	CHECK_CALL(hwt_store_put_many(store, specs, 3, none), EINVAL);
 	CHECK(strstr(hwt_store_error(), "spec 1") != NULL);
@@ -291,7 +294,7 @@ struct caller {
 	atomic_uint done;
 };
 
-/* Of a run in progress. */
+/* Calls about a run in progress. */
 static void call_about(hwt_store *store, const hwt_store_run *run)
 {
 	hwt_store_info info = info_of(store, run->id);
@@ -314,7 +317,7 @@ static int call_everything(const hwt_store_run *run, void *ctx)
 	hwt_store *store = caller->store;
 	int64_t id;
 
-	if (run->len > 0) { /* the one that was put below */
+	if (run->len > 0) { /* the timeout that is put below */
 		atomic_fetch_add(&caller->done, 1);
 		return 0;
 	}
@@ -344,7 +347,7 @@ TEST(a_task_may_call_everything_but_stop_and_close)
 	CHECK_CALL(hwt_store_cancel(store, id), ENOENT);
 }
 
-/* The holder learns of it when it begins the row in vain. */
+/* The holder learns of the move when it begins the row in vain. */
 TEST(what_another_process_puts_off_for_centuries_is_left_alone)
 {
 	CLOSING hwt_store *holder = fresh_store(), *other = open_store();

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What was begun and has not started: how much there is of it, and that it is pending for the process that holds it. */
+/*
+ * Rows that are begun and have not started: how many there are, and that they are pending for the process that holds
+ * them.
+ */
 #include "store.h"
 
 #include "inside.h"
@@ -12,7 +15,7 @@
 static atomic_bool held;
 static atomic_uint started;
 
-/* A short one, or one that lasts until it may end. */
+/* A short task, or a task that lasts until it is released. */
 static int wait_if_held(const hwt_store_run *run, void *ctx)
 {
 	(void)run;
@@ -24,7 +27,7 @@ static int wait_if_held(const hwt_store_run *run, void *ctx)
 	return 0;
 }
 
-/* A started store whose threads have run so many short ones. */
+/* A started store whose threads have run this number of short tasks. */
 static hwt_store *after(unsigned runs)
 {
 	hwt_store *store = fresh_store();
@@ -65,7 +68,7 @@ TEST(nothing_is_begun_ahead_of_runs_of_which_nobody_knows_how_long_they_take)
 
 	put_rows(store, ids);
 	CHECK(wait_count(&started, THREADS));
-	sleep_ms(50); /* in which others would be begun */
+	sleep_ms(50); /* time in which more rows would be begun */
 	CHECK_INT(count_begun(), ==, THREADS);
 	for (unsigned i = 0; i < ROWS; i++)
 		cancelled += hwt_store_cancel(store, ids[i]) == 0;
@@ -77,7 +80,7 @@ TEST(nothing_is_begun_ahead_of_runs_of_which_nobody_knows_how_long_they_take)
 
 #define FEW (THREADS + 4)
 
-/* All begun, and they stay so; THREADS of them have started, and the replies to the begins of the others are here. */
+/* All rows are begun, and stay so; THREADS of them have started, and the begins of the others have been answered. */
 static void put_few(hwt_store *store, const hwt_store_spec *spec, int64_t *ids)
 {
 	BEGIN_AHEAD(store);
@@ -88,7 +91,7 @@ static void put_few(hwt_store *store, const hwt_store_spec *spec, int64_t *ids)
 	WAIT_FOR(LOCKED(store, hwts_queued(store, NULL)) == FEW - THREADS);
 }
 
-/* Lets the store give back rows that await a thread. */
+/* Lets the store give back rows that wait for a thread. */
 static void let_give_back(hwt_store *store)
 {
 	atomic_store(&hwts_test_keeps_begun, false);
@@ -99,7 +102,7 @@ static void let_give_back(hwt_store *store)
 
 static hwt_store *_Atomic gives_back;
 
-/* Between the statement of a call and what the call makes of the answer, all that has not started is given back. */
+/* Between the statement of a call and its answer, all rows that have not started are given back. */
 static void give_back_once(const char *where)
 {
 	hwt_store *store = strcmp(where, "changed") == 0 ? atomic_exchange(&gives_back, NULL) : NULL;
@@ -123,7 +126,7 @@ static int reschedule_all(hwt_store *store, unsigned states, uint64_t *n)
 	return hwt_store_reschedule_ex(store, &which, (hwt_store_when){ .delay_ns = HWT_S(3600) }, n);
 }
 
-/* The statement has passed by what was begun, and the call looks behind that. */
+/* The statement has passed by rows that are begun, and the call looks for them afterwards. */
 TEST(of_many_what_is_just_being_given_back_is_moved)
 {
 	hwt_store *store = after(30);
@@ -169,7 +172,7 @@ TEST(what_is_just_being_given_back_is_not_busy)
 	CHECK_CALL(hwt_store_close(store), 0);
 }
 
-/* The cancel of another process makes the run the last one; what it will be is settled, though it has not started. */
+/* A cancel by another process makes the run the last.  The row is settled by that, though the run has not started. */
 TEST(a_series_that_was_begun_ahead_of_its_start_is_cancelled_once)
 {
 	hwt_store *store = after(30), *other = open_store();
@@ -205,7 +208,7 @@ TEST(a_series_that_was_begun_ahead_and_is_cancelled_here_does_not_start)
 	CHECK_INT(atomic_load(&started), ==, 30 + THREADS);
 }
 
-/* Here it is pending, so it is among those in that state, and not among the failed. */
+/* In this process the row is pending, so it is among the pending timeouts, and not among the failed. */
 TEST(what_was_begun_ahead_is_pending_where_states_are_chosen)
 {
 	hwt_store *store = after(30);
@@ -229,7 +232,7 @@ TEST(what_was_begun_ahead_is_pending_where_states_are_chosen)
 	CHECK_INT(query("select count(*) from %s_timeout", world.schema), ==, 0);
 }
 
-/* They are among the pending ones of a group, too. */
+/* They are among the pending timeouts of a group as well. */
 TEST(of_many_what_was_begun_ahead_is_pending_here)
 {
 	hwt_store *store = after(30);
@@ -264,7 +267,7 @@ static bool is_between(hwt_store *store, int64_t id)
 	return between;
 }
 
-/* What was begun waits for a thread for too long, and cannot be given back: the caller itself has locked it perhaps. */
+/* A row has waited for a thread for too long, and cannot be given back: perhaps the caller itself has locked it. */
 TEST(a_call_about_what_cannot_be_given_back_comes_to_an_end)
 {
 	NEEDS_POSTGRES(); /* SQLite has one lock, and a call asks for it first */
@@ -289,7 +292,7 @@ TEST(a_call_about_what_cannot_be_given_back_comes_to_an_end)
 	CHECK_INT(atomic_load(&started), ==, 30 + FEW - 1);
 }
 
-/* It runs then, for the first time. */
+/* The row runs at that time, for the first time. */
 TEST(what_was_begun_ahead_of_its_start_can_be_rescheduled_here)
 {
 	hwt_store_info info = HWT_STORE_INFO_INIT;
@@ -318,7 +321,7 @@ TEST(what_was_begun_ahead_of_its_start_can_be_rescheduled_here)
 	CHECK(wait_count(&ran, 30 + ROWS));
 }
 
-/* Another process can cancel it, too, before the runs in front of it have ended. */
+/* Another process can cancel it as well, before the runs in front of it have ended. */
 TEST(what_was_begun_ahead_of_runs_that_last_is_given_back)
 {
 	int64_t ids[ROWS];
@@ -327,7 +330,7 @@ TEST(what_was_begun_ahead_of_runs_that_last_is_given_back)
 
 	put_rows(store, ids);
 	CHECK(wait_count(&started, 30 + THREADS));
-	/* Not before the others are begun: the return of those shows how long runs take, and none is begun after it. */
+	/* Only after the others are begun: returning them shows how long runs take, and then no row is begun ahead. */
 	WAIT_FOR(LOCKED(store, store->kinds->begun.run_ns) > HWT_MS(80));
 	WAIT_FOR(count_begun() == THREADS);
 	for (unsigned i = 0; i < ROWS; i++)
@@ -350,7 +353,7 @@ static void hold_begin(const char *where)
 		sleep_ms(1);
 }
 
-/* All threads are busy, and the next begin, however long the runs have taken, is held once it is committed. */
+/* All threads are busy, and the next begin is held once it is committed, however long runs have taken. */
 static void hold_next(hwt_store *store)
 {
 	BEGIN_AHEAD(store);
@@ -377,7 +380,7 @@ static void *cancel_it(void *arg)
 	return NULL;
 }
 
-/* Its begin is committed, and no thread is free. */
+/* The begin is committed, and no thread is free. */
 TEST(a_cancel_waits_for_the_begin_that_is_under_way)
 {
 	hwt_store *store = after(30);
@@ -388,7 +391,7 @@ TEST(a_cancel_waits_for_the_begin_that_is_under_way)
 	canceller.id = put(store, "a", 0);
 	WAIT_FOR(atomic_load(&begun));
 	REQUIRE(pthread_create(&thread, NULL, cancel_it, &canceller) == 0);
-	sleep_ms(30); /* in which it would be told that it runs */
+	sleep_ms(30); /* time in which the call would answer that the row runs */
 	atomic_store(&begins_last, false);
 	REQUIRE(pthread_join(thread, NULL) == 0);
 	CHECK_INT(canceller.rc, ==, 0);
@@ -398,7 +401,7 @@ TEST(a_cancel_waits_for_the_begin_that_is_under_way)
 	CHECK_INT(atomic_load(&ran), ==, 30 + THREADS);
 }
 
-/* Its begin is committed, and nobody has been told of it. */
+/* The begin is committed, and not answered yet. */
 TEST(what_is_replaced_while_its_begin_is_under_way_does_not_start_as_it_was)
 {
 	hwt_store *store = after(30);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The SQL functions beside the calls of C: from the same rows both make the same rows and lock the same, and a
- * transaction that stands still after one of the functions has locked no more than the row that it is about.
+ * The SQL functions and the calls of C: from the same rows both make the same rows and lock the same rows.  A
+ * transaction that stands still after a function has locked only the row that the function is about.
  */
 #include "sql_calls.h"
 
@@ -10,10 +10,10 @@
 #ifdef HWT_STORE_POSTGRES
 #include "db/postgres.h"
 
-#define AT_US INT64_C(4102444800000000) /* of 2100 */
+#define AT_US INT64_C(4102444800000000) /* in 2100 */
 #define AT "at => '2100-01-01 00:00+00'"
 
-/* What a call is about: a timeout with a key in a group, or its group. */
+/* The object of a call: a timeout with a key in a group, or its group. */
 struct object {
 	const char *key, *group;
 	int64_t id;
@@ -106,8 +106,8 @@ RULES_CALL(limit_group_no_more, hwt_store_limit(store, "a", of->group, NULL))
 
 static const struct act {
 	int (*in_c)(hwt_store *store, void *conn, const struct object *of);
-	const char *in_sql;                       /* # is the id */
-	enum { TIMEOUT, GROUP, KIND_ROW } writes; /* TIMEOUT: C has the call on a user's connection */
+	const char *in_sql;                       /* # stands for the id */
+	enum { TIMEOUT, GROUP, KIND_ROW } writes; /* TIMEOUT: C has this call for a user's connection, too */
 } acts[] = {
 	{ put_new, "put('a', 'x', key => 'new', grp => 'g', " WITH ")", TIMEOUT },
 	{ replace, "put('a', 'x', key => 'k', grp => 'g', if_exists => 'replace', " WITH ")", TIMEOUT },
@@ -126,9 +126,9 @@ static const struct act {
 	{ limit_group_no_more, "limit('a', 'g', remove => true)", GROUP },
 };
 
-/* How the timeout and the rules are before a call. */
+/* The timeout and the rules before a call. */
 static const struct before {
-	const char *timeout, *limit, *pause; /* NULL: neither */
+	const char *timeout, *limit, *pause; /* NULL: none */
 } befores[] = {
 	{ "state = 1", "'a', 'g', running => 9", NULL },
 	{ "state = 2, epoch = 1, attempt = 1", "'a', 'g', running => 9", "'a', 'g'" },
@@ -140,7 +140,7 @@ static const struct before {
 };
 
 /*
- * What a transaction has written and locked
+ * The rows and locks of a transaction
  */
 
 struct trace {
@@ -163,8 +163,8 @@ static void add_rows(PGconn *conn, char *to, size_t size, const char *text)
 }
 
 /*
- * Ids of new rows differ, and the numbers that C takes in advance are no part of the transaction.  A function that
- * changes the row of a group and then removes it raises the number of rules twice.
+ * Ids of new rows differ.  Numbers that C draws in advance are no part of the transaction.  A function that changes the
+ * row of a group and then removes it raises the number of rules twice.
  */
 static void read_rows(PGconn *conn, char *to, size_t size)
 {
@@ -179,7 +179,7 @@ static void read_rows(PGconn *conn, char *to, size_t size)
 	}
 }
 
-/* Rows that nobody else can lock, or share. */
+/* Rows that other transactions cannot lock, or can only share. */
 static void read_locks(PGconn *other, int pid, char *to, size_t size)
 {
 	static const char *const strengths[] = { "update", "share" };
@@ -264,8 +264,8 @@ static void call_function(PGconn *conn, const struct act *act, const struct obje
 }
 
 /*
- * Differences that are meant.  A revive of C learns from PostgreSQL's DO UPDATE, which locks the row, that it is not
- * FAILED.  A call of C raises the number of rules although the group has none that it could take away.
+ * Differences that are intended.  A revive in C learns by PostgreSQL's DO UPDATE, which locks the row, that the row is
+ * not FAILED.  A call in C raises the number of rules even if the group has none to remove.
  */
 static bool locks_differ(const struct act *act, const struct before *before)
 {
@@ -299,7 +299,7 @@ static void compare(hwt_store *store, PGconn *conn, const struct act *act, const
 		traced = trace_of(conn, observer);
 	(void)sql(conn, "rollback; begin");
 	call_function(conn, act, of);
-	(void)sql(conn, "set constraints all immediate"); /* what else it does when it commits */
+	(void)sql(conn, "set constraints all immediate"); /* what it would do at the commit */
 	trace = trace_of(conn, observer);
 	(void)sql(conn, "rollback");
 	if (changes_nothing(act, before))
@@ -342,7 +342,7 @@ TEST(the_functions_write_and_lock_what_the_calls_of_c_do)
 	}
 }
 
-/* No row but that which it is about, and nothing that a begin, a take or a put asks for. */
+/* No row but the one that the function is about, and no row that a begin, a take or a put needs. */
 static void check_locks(PGconn *conn, PGconn *other, const struct act *act)
 {
 	static const char *const of[] = {

@@ -2,12 +2,12 @@
 /*
  * Every call of the database's library fails once.
  *
- * This program has functions of its own in front of those of libsqlite3 and libpq: the n-th call fails instead of being
- * made, for each n until a call of the store comes to its end before the n-th.  The simulation lets whole exchanges
- * fail; here they fail in their middle.
+ * This program puts functions of its own in front of those of libsqlite3 and libpq.  The n-th call fails instead of
+ * being made, for each n until a call of the store needs fewer.  In the simulation whole exchanges fail; here they fail
+ * in the middle.
  *
- * Checked  the answer is an error with a text, and the right one; "nothing happened" is true, byte by byte; the call
- *          made again succeeds; and what was accepted runs
+ * Checked  the answer is the right error, with a text; if it says that nothing happened, no byte of the tables has
+ *          changed; the repeated call succeeds; and accepted timeouts run
  */
 #include "store_query.h"
 
@@ -15,10 +15,11 @@
 
 #include <dlfcn.h>
 
-#define MOST 10000 /* calls of a library in one of ours: a slow machine has more of them, as it waits in more steps */
+/* Most calls of a library in a call of the store: a slow machine makes more, as it waits in more steps. */
+#define MOST 10000
 
-static atomic_uint calls, fails_at; /* fails_at 0: none */
-static atomic_int sqlite_code;      /* how SQLite fails */
+static atomic_uint calls, fails_at; /* fails_at 0: none fails */
+static atomic_int sqlite_code;      /* the code with which SQLite fails */
 static atomic_bool fired;
 static _Thread_local bool own; /* the test's own statements do not count */
 
@@ -40,7 +41,7 @@ static void arm(unsigned n, int code)
 	atomic_store(&fails_at, n);
 }
 
-/* True: the n-th call was reached, and failed. */
+/* Returns true if the n-th call was reached, and failed. */
 static bool disarm(void)
 {
 	atomic_store(&fails_at, 0);
@@ -48,8 +49,8 @@ static bool disarm(void)
 }
 
 /*
- * A function in front of the library's: TYPE NAME PARAMETERS, called with ARGS; failing it returns FAILURE.  What the
- * library calls itself does not count.
+ * Defines a function in front of the library's: TYPE NAME PARAMETERS, called with ARGS; when it fails it returns
+ * FAILURE.  Calls that the library makes itself do not count.
  */
 #define IN_FRONT(type, name, params, args, failure)                                                                    \
 	type name params                                                                                               \
@@ -97,14 +98,14 @@ IN_FRONT(int, PQsendQueryParams,
 #endif
 
 /*
- * The test's own look at the table
+ * Statements of the test itself
  */
 
 static struct value answer;
 
 #define ASK(...) (own = true, answer = ask(__VA_ARGS__), own = false, answer)
 
-/* The whole table of timeouts. */
+/* Returns the whole table of timeouts. */
 static struct value dump_table(void)
 {
 	return ASK(
@@ -114,7 +115,10 @@ static struct value dump_table(void)
 	    world.sqlite ? "group_concat(line)" : "string_agg(line, ',')", world.schema);
 }
 
-/* A server may still be at work on what a closed connection has sent: waits until the store's idle ones are all. */
+/*
+ * A server may still be working on statements that a closed connection has sent: waits until only the store's idle
+ * connections are left.
+ */
 static void wait_settled(const hwt_store *store)
 {
 	if (!world.sqlite)
@@ -123,7 +127,10 @@ static void wait_settled(const hwt_store *store)
 		    (int64_t)store->conns->idle_count);
 }
 
-/* What may be answered: SQLite says what it was told, PostgreSQL that the connection broke, with or without effect. */
+/*
+ * True: rc is a possible answer.  SQLite passes its error on; on PostgreSQL the connection broke, with or without
+ * effect.
+ */
 static bool is_fair(int rc, int meaning)
 {
 	return world.sqlite ? rc == meaning : rc == ENOTCONN || rc == ECONNRESET;
@@ -133,7 +140,7 @@ static bool is_fair(int rc, int meaning)
  * The calls
  */
 
-static int64_t keyed, plain, due; /* of the timeouts that are there before each call */
+static int64_t keyed, plain, due; /* ids of the timeouts that are there before each call */
 static atomic_uint tasks_ran;
 
 static int note_run(const hwt_store_run *run, void *ctx)
@@ -144,7 +151,7 @@ static int note_run(const hwt_store_run *run, void *ctx)
 	return 0;
 }
 
-/* Three timeouts: "k" is the key of one that is due in an hour, another one has no key, and one is due at once. */
+/* Makes three timeouts: "k" is the key of one that is due in an hour; another has no key; the third is due at once. */
 static void make_table(hwt_store *store)
 {
 	keyed = put_key(store, "a", "k", HWT_S(3600));
@@ -153,7 +160,7 @@ static void make_table(hwt_store *store)
 	(void)ASK("create table %s_kept as select * from %s_timeout", world.schema, world.schema);
 }
 
-/* The table as it was made. */
+/* Restores the table as make_table left it. */
 static void reset_table(void)
 {
 	(void)ASK("begin; delete from %s_timeout; insert into %s_timeout select * from %s_kept; commit", world.schema,
@@ -193,7 +200,7 @@ static int put_three_keyed(hwt_store *store)
 	return hwt_store_put_many(store, specs, 3, NULL);
 }
 
-/* As two threads put at the same moment: one has no key, the other one's is in use. */
+/* As two threads that put at the same moment: one put has no key, the key of the other is in use. */
 static int put_group(hwt_store *store)
 {
 	struct hwts_kind_row kind;
@@ -201,7 +208,7 @@ static int put_group(hwt_store *store)
 	struct hwts_put puts[2];
 	int rc = hwts_kind_of(store, "a", NULL, &kind);
 
-	CHECK_INT(rc, ==, 0); /* known */
+	CHECK_INT(rc, ==, 0); /* from memory */
 	for (int i = 0; i < 2; i++)
 		puts[i] =
 		    (struct hwts_put){ .kind_name = "a", .kind = kind, .when_us = 3600000000, .key = i ? "k" : NULL };
@@ -293,7 +300,7 @@ static int open_another(hwt_store *store)
 	return rc;
 }
 
-/* In a new transaction of a connection of the test's own; whose beginning and end do not fail. */
+/* In a new transaction on a connection of the test; its begin and commit do not fail. */
 static int put_into(hwt_store *store, void *connection)
 {
 	return hwt_store_put_on(store, connection, &SPEC("a", HWT_S(2), .key = "on"), NULL);
@@ -310,14 +317,14 @@ static int put_on_one(hwt_store *store)
 	own = false;
 	rc = put_into(store, connection);
 	own = true;
-	/* SQLite: the caller's transaction goes on; what failed has left nothing in it. */
+	/* SQLite: the caller's transaction goes on; the failed call has left nothing in it. */
 	CHECK(user_sql(connection, rc == 0 || world.sqlite ? "commit" : "rollback"));
 	disconnect_user(connection);
 	own = false;
 	return rc;
 }
 
-/* Until what is due has run, and its end is committed. */
+/* Waits until the due timeout has run, and its end is committed. */
 static bool wait_done(void)
 {
 	WAIT_FOR(number_in(ASK("select count(*) from %s_timeout where id = %" PRId64, world.schema, due)) == 0);
@@ -339,7 +346,7 @@ static int start_run_stop(hwt_store *store)
 	return rc == 0 ? 0 : hwts_fail(rc, "%s", text);
 }
 
-/* As the beginner does: one row that is due and, under the same epoch, one that is not. */
+/* As the beginner does: a row that is due and, under the same epoch, a row that is not. */
 static int begin_two(hwt_store *store)
 {
 	struct hwts_want wants[2] = { { .id = due, .epoch = 5 }, { .id = plain, .epoch = 5 } };
@@ -347,7 +354,7 @@ static int begin_two(hwt_store *store)
 	struct hwts_kind_row kind;
 	int rc;
 
-	CHECK_INT(hwts_kind_of(store, "a", NULL, &kind), ==, 0); /* known */
+	CHECK_INT(hwts_kind_of(store, "a", NULL, &kind), ==, 0); /* from memory */
 	for (int i = 0; i < 2; i++)
 		wants[i].shard = hwts_shard_of(&kind, wants[i].id);
 	(void)ASK("update %s_shard set owner = '%s', epoch = 5", world.schema, hwts_me(store->db));
@@ -385,7 +392,7 @@ static const struct {
 	{ "begin", begin_two },
 };
 
-/* The n-th call of the library fails; false: there is none. */
+/* Makes the n-th call of the library fail.  False: there were fewer calls. */
 static bool fail_nth(hwt_store *store, size_t which, unsigned n, int code, int meaning)
 {
 	struct value before, after;
@@ -414,7 +421,7 @@ static bool fail_nth(hwt_store *store, size_t which, unsigned n, int code, int m
 	return true;
 }
 
-/* From one call that fails to the next. */
+/* Distance from one call that fails to the next. */
 static unsigned step_of_calls(void)
 {
 	unsigned percent = getenv("HWT_EACH") != NULL ? 100 : scaled(on_sqlite() ? 33 : 20);

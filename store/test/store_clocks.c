@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/*
- * Clocks that step: the wall clock under a series, the clock of leases after a boot or in a namespace of its own.
- */
+/* Clocks that are set: the wall clock of a series; the clock of leases after a boot, or in a time namespace. */
 #include "store_query.h"
 
 #define YEARS_US (12 * INT64_C(365) * 86400 * 1000000)
@@ -9,7 +7,7 @@
 
 struct series {
 	hwt_store *store;
-	int64_t id, first_us, back_us; /* back_us: the first run puts the clock back by that, and fails */
+	int64_t id, first_us, back_us; /* back_us: the first run puts the clock back by this, and fails */
 	atomic_uint ran;
 	_Atomic uint64_t missed[4];
 };
@@ -27,7 +25,7 @@ static int run_series(const hwt_store_run *run, void *ctx)
 	return EAGAIN;
 }
 
-/* A series that is due in so long, each hour. */
+/* Puts a series whose first time is in first_in_us, with a period of an hour. */
 static void begin_series(struct series *series, int64_t first_in_us)
 {
 	series->store = fresh_store();
@@ -50,7 +48,7 @@ static hwt_store_info info_of_series(const struct series *series)
 	return info_of(series->store, series->id);
 }
 
-/* As control does when the clock was set. */
+/* As control does when it notices that the clock was set. */
 static void clock_was_set(hwt_store *store, int64_t to_us)
 {
 	atomic_store(&hwts_test_wall_us, to_us);
@@ -62,7 +60,7 @@ TEST(a_clock_that_is_put_back_leaves_a_series_on_its_grid)
 {
 	struct series series = { .back_us = HOUR_US * 10 };
 
-	NEEDS_SQLITE(); /* the wall clock is that of its database */
+	NEEDS_SQLITE(); /* its database uses the wall clock */
 	begin_series(&series, 0);
 	CHECK_CALL(hwt_store_start(series.store), 0);
 	CHECK(wait_count(&series.ran, 2)); /* the retry is due by the clock that was put back */
@@ -75,16 +73,16 @@ TEST(a_clock_that_is_years_ahead_for_a_moment_leaves_a_series_on_its_grid)
 {
 	struct series series = { .back_us = 0 };
 
-	NEEDS_SQLITE(); /* the wall clock is that of its database */
+	NEEDS_SQLITE(); /* its database uses the wall clock */
 	begin_series(&series, HOUR_US);
 	CHECK_CALL(hwt_store_start(series.store), 0);
 	clock_was_set(series.store, YEARS_US);
 	WAIT_FOR(stats_of_store(series.store).begun != 0);
-	(void)settled_stats(series.store); /* it was begun, and rests */
+	(void)settled_stats(series.store); /* it was begun, and waits */
 	CHECK_INT(info_of_series(&series).due_us, ==, series.first_us);
 	CHECK_INT(atomic_load(&series.ran), ==, 0);
 	clock_was_set(series.store, 0);
-	/* A clock that stays ahead is believed after a lease: it was wrong before. */
+	/* A clock that stays ahead is believed after a lease, as the clock before may have been wrong. */
 	clock_was_set(series.store, YEARS_US);
 	WAIT_FOR(stats_of_store(series.store).begun >= 2);
 	CHECK_INT(settled_stats(series.store).done, ==, 0);
@@ -96,15 +94,15 @@ TEST(a_clock_that_is_years_ahead_for_a_moment_leaves_a_series_on_its_grid)
 	end_series(&series);
 }
 
-/* What was due before is run: its grid goes on by one. */
+/* A time that was due before is served: the grid goes on by one period. */
 TEST(a_series_that_is_due_while_the_clock_is_years_ahead_runs_and_goes_on_by_a_period)
 {
 	struct series series = { .back_us = 0 };
 
-	NEEDS_SQLITE(); /* the wall clock is that of its database */
+	NEEDS_SQLITE(); /* its database uses the wall clock */
 	begin_series(&series, 200000);
 	CHECK_CALL(hwt_store_start(series.store), 0);
-	atomic_store(&hwts_test_wall_us, YEARS_US); /* which control does not notice */
+	atomic_store(&hwts_test_wall_us, YEARS_US); /* control does not notice it */
 	CHECK(wait_count(&series.ran, 1));
 	CHECK_INT(atomic_load(&series.missed[0]), ==, 0);
 	CHECK_INT(info_of_series(&series).due_us, ==, series.first_us + HOUR_US);
@@ -130,7 +128,7 @@ static int64_t members(void)
 	return query("select count(*) from %s_member", world.schema);
 }
 
-/* A tool in a container, say. */
+/* For instance a tool in a container. */
 TEST(who_cannot_tell_the_boot_leaves_the_leases_of_others_alone)
 {
 	NEEDS_SQLITE(); /* PostgreSQL has a clock of its own */
@@ -142,14 +140,14 @@ TEST(who_cannot_tell_the_boot_leaves_the_leases_of_others_alone)
 	atomic_store(&hwts_test_hides_proc, false);
 	CHECK_CALL(hwt_store_close(open_store()), 0);
 	CHECK_INT(members(), ==, 1);
-	/* And who joined while nobody knew it. */
+	/* Nor members that joined while the boot was unknown. */
 	(void)query("update %s_meta set boot = null", world.schema);
 	CHECK_CALL(hwt_store_close(open_store()), 0);
 	CHECK_INT(members(), ==, 1);
 	CHECK_INT(query("select count(*) from %s_meta where boot is not null", world.schema), ==, 1);
 }
 
-/* SQLite: a process in a time namespace, or of before a boot.  PostgreSQL: the server's clock has been put back. */
+/* SQLite: a process in a time namespace, or from before a boot.  PostgreSQL: the server's clock was put back. */
 TEST(a_lease_that_ends_in_thirty_days_is_over)
 {
 	CLOSING hwt_store *store = fresh_store();
@@ -160,9 +158,10 @@ TEST(a_lease_that_ends_in_thirty_days_is_over)
 	(void)query("update %s_shard set owner = 'other', epoch = 1", world.schema);
 	id = put(store, "a", 0);
 	CHECK_CALL(hwt_store_start(store), 0);
-	CHECK_INT(stats_of_store(store).shards_held, ==, 8); /* at the first look, and it shares with nobody */
+	/* After the first look, as it shares with no other process. */
+	CHECK_INT(stats_of_store(store).shards_held, ==, 8);
 	CHECK(wait_gone(store, id));
-	/* Its own, too: it joins again. */
+	/* Its own lease is over as well: the process joins again. */
 	(void)query("update %s_member set until_us = until_us + %lld", world.schema, (long long)DAY_US);
 	look_now(store);
 	WAIT_FOR(stats_of_store(store).lost_leases != 0);
@@ -170,7 +169,7 @@ TEST(a_lease_that_ends_in_thirty_days_is_over)
 	CHECK(wait_gone(store, id));
 }
 
-/* One that was started again under its name is not kept waiting. */
+/* A process that is started again under its name need not wait. */
 TEST(a_name_whose_lease_ends_in_thirty_days_is_free)
 {
 	CLOSING hwt_store *store = FRESH(.name = "me");
@@ -179,7 +178,7 @@ TEST(a_name_whose_lease_ends_in_thirty_days_is_free)
 	CHECK_CALL(hwt_store_start(store), 0);
 	(void)query("update %s_member set incarnation = 1, until_us = until_us + %lld", world.schema,
 		    (long long)(30 * DAY_US));
-	look_now(store); /* it joins again, without force */
+	look_now(store); /* the process joins again */
 	WAIT_FOR(stats_of_store(store).lost_leases != 0);
 	CHECK(wait_held(store, 8));
 	CHECK_INT(query("select count(*) from %s_member where name = 'me' and incarnation <> 1", world.schema), ==, 1);
@@ -196,7 +195,7 @@ TEST(processes_that_died_long_ago_leave_no_rows)
 	insert_member("of_another_clock", 30 * DAY_US);
 	CHECK_CALL(hwt_store_start(store), 0);
 	WAIT_FOR(members() == 2);
-	CHECK_INT(members(), ==, 2); /* one that died just now may be looked for still */
+	CHECK_INT(members(), ==, 2); /* a process that died just now may still be looked for */
 	CHECK_CALL(hwt_store_close(store), 0);
 	CHECK_INT(query("select count(*) from %s_member where name = 'just_now'", world.schema), ==, 1);
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Cron lines and zones, without a store: what is refused, the days on which clocks are set, and the first time against
- * a search that steps over all minutes with the C library's own reading of the zone.
+ * Cron lines and zones, without a store: which lines are refused; the days on which clocks are set; and the next time,
+ * compared with a search over all minutes that uses the C library's reading of the zone.
  */
 #include "store.h"
 #include "base/calendar.h"
@@ -11,7 +11,7 @@
 
 #define US(seconds) ((int64_t)(seconds)*HWTS_S_US)
 
-/* 2026-03-29 01:00:00 -> its seconds. */
+/* Converts 2026-03-29 01:00:00 to seconds. */
 static int64_t at(const char *text)
 {
 	struct tm tm = { .tm_isdst = 0 };
@@ -33,7 +33,7 @@ static const char *shown(int64_t us)
 	return text;
 }
 
-/* The times of a line after one, all in UTC, that many as are named; NULL ends them. */
+/* Checks the times of a line after a time, all in UTC; NULL ends them. */
 static void check_times(const char *line, const char *zone, const char *after, const char *const *times)
 {
 	char error[256] = "";
@@ -190,7 +190,7 @@ TEST(a_line_says_what_crontab_says)
 	      "2026-01-01 03:08:00", "2026-01-01 03:10:00", "2026-01-02 03:05:00");
 	TIMES("0 0 * MAR-May *", NULL, "2026-05-30 12:00:00", "2026-05-31 00:00:00", "2027-03-01 00:00:00");
 	TIMES("007 00 01 02 *", NULL, "2026-01-01 00:00:00", "2026-02-01 00:07:00");
-	/* The first of 2026 was a Thursday. */
+	/* 1 January 2026 was a Thursday. */
 	TIMES("0 0 * * 0", NULL, "2026-01-01 00:00:00", "2026-01-04 00:00:00", "2026-01-11 00:00:00");
 	TIMES("0 0 * * 7", NULL, "2026-01-01 00:00:00", "2026-01-04 00:00:00", "2026-01-11 00:00:00");
 	TIMES("0 0 * * Fri-sun", NULL, "2026-01-01 00:00:00", "2026-01-02 00:00:00", "2026-01-03 00:00:00",
@@ -245,7 +245,7 @@ TEST(a_text_is_cut_and_errno_stays)
 
 TEST(a_line_without_stars_runs_once_on_each_day_of_change)
 {
-	/* Berlin, forward: 2:00 becomes 3:00, which is 1:00 UTC. */
+	/* Berlin, forward: 2:00 becomes 3:00, at 1:00 UTC. */
 	TIMES("30 2 * * *", "Europe/Berlin", "2026-03-28 00:00:00", "2026-03-28 01:30:00", "2026-03-29 01:00:00",
 	      "2026-03-30 00:30:00");
 	TIMES("0,15,45 2 * * *", "Europe/Berlin", "2026-03-28 12:00:00", "2026-03-29 01:00:00", "2026-03-30 00:00:00");
@@ -253,7 +253,7 @@ TEST(a_line_without_stars_runs_once_on_each_day_of_change)
 	      "2026-03-29 01:30:00", "2026-03-29 23:30:00");
 	TIMES("0 3 * * *", "Europe/Berlin", "2026-03-28 12:00:00", "2026-03-29 01:00:00", "2026-03-30 01:00:00");
 	TIMES("30 2 29 3 *", "Europe/Berlin", "2026-03-28 12:00:00", "2026-03-29 01:00:00", "2027-03-29 00:30:00");
-	/* From within the gap's hour on it is over. */
+	/* After the gap it is over. */
 	TIMES("30 2 * * *", "Europe/Berlin", "2026-03-29 01:00:00", "2026-03-30 00:30:00");
 	TIMES("30 2 * * *", "Europe/Berlin", "2026-03-29 01:10:00", "2026-03-30 00:30:00");
 	/* Back: 3:00 becomes 2:00, and 2:30 comes at 0:30 and at 1:30 UTC. */
@@ -261,14 +261,14 @@ TEST(a_line_without_stars_runs_once_on_each_day_of_change)
 	TIMES("30 2 * * *", "Europe/Berlin", "2026-10-25 00:30:00", "2026-10-26 01:30:00");
 	TIMES("0 2,3 * * *", "Europe/Berlin", "2026-10-24 12:00:00", "2026-10-25 00:00:00", "2026-10-25 02:00:00",
 	      "2026-10-26 01:00:00");
-	/* Midnight does not exist, or comes twice. */
+	/* A midnight that does not exist, or comes twice. */
 	TIMES("@daily", "Africa/Cairo", "2026-04-23 12:00:00", "2026-04-23 22:00:00", "2026-04-24 21:00:00");
 	TIMES("@daily", "America/Havana", "2026-03-07 12:00:00", "2026-03-08 05:00:00", "2026-03-09 04:00:00");
 	TIMES("30 0 * * *", "America/Havana", "2026-10-31 12:00:00", "2026-11-01 04:30:00", "2026-11-02 05:30:00");
-	/* Half an hour. */
+	/* A change by half an hour. */
 	TIMES("15 2 * * *", "Australia/Lord_Howe", "2026-10-02 16:00:00", "2026-10-03 15:30:00", "2026-10-04 15:15:00");
 	TIMES("45 1 * * *", "Australia/Lord_Howe", "2026-04-03 16:00:00", "2026-04-04 14:45:00", "2026-04-05 15:15:00");
-	/* A day that was left out: the 30th of December 2011 in Samoa. */
+	/* A day that was left out: 30 December 2011 in Samoa. */
 	TIMES("0 12 * * *", "Pacific/Apia", "2011-12-29 23:00:00", "2011-12-30 10:00:00", "2011-12-30 22:00:00");
 }
 
@@ -338,7 +338,7 @@ TEST(a_new_tz_database_counts_from_the_next_call_on)
 }
 
 /*
- * Files of the tz database, ours and others
+ * Files of the tz database, real ones and our own
  */
 
 static struct hwts_tz tz;
@@ -366,7 +366,7 @@ static int64_t offset_at(int64_t at_s)
 	return offset_s;
 }
 
-/* A file of one block with one type, an hour ahead, and this rule. */
+/* Reads a file of one block with one type, an hour ahead, and this rule. */
 static int read_rule(const char *rule)
 {
 	static const unsigned char head[44] = { 'T', 'Z', 'i', 'f', '2', [39] = 1, [43] = 4 };
@@ -382,7 +382,7 @@ static int read_rule(const char *rule)
 	return hwts_tz_read(&tz, file, file_len);
 }
 
-/* Summer time by law is the standard time of Ireland, and winter time the other one. */
+/* By law the standard time of Ireland is its summer time, and winter time is the exception. */
 TEST(a_zone_whose_summer_time_is_behind_its_standard_time)
 {
 	TIMES("0 12 * * *", "Europe/Dublin", "2036-07-01 00:00:00", "2036-07-01 11:00:00");
@@ -401,20 +401,20 @@ TEST(a_zone_whose_summer_time_is_behind_its_standard_time)
 
 TEST(a_rule_changes_up_to_a_week_beside_its_day)
 {
-	/* The second is the end of one year, whose time of day reaches into the next. */
+	/* The second change is at the end of a year, and its time of day reaches into the next year. */
 	CHECK_INT(read_rule("AAA0BBB-2:30:15,J60/-167,J365/167"), ==, 0);
 	CHECK_INT(offset_at(at("2028-02-22 00:59:59")), ==, 0);
 	CHECK_INT(offset_at(at("2028-02-23 01:00:00")), ==, 9015);
 	CHECK_INT(offset_at(at("2029-01-06 20:29:44")), ==, 9015);
 	CHECK_INT(offset_at(at("2029-01-06 20:29:45")), ==, 0);
-	/* South of the equator; a day that counts the 29th of February, and one that does not. */
+	/* In the southern hemisphere; a day that counts 29 February, and one that does not. */
 	CHECK_INT(read_rule("<-03>3<-02>,300,J60"), ==, 0);
 	CHECK_INT(offset_at(at("2028-01-01 00:00:00")), ==, -7200);
 	CHECK_INT(offset_at(at("2028-03-01 03:59:59")), ==, -7200);
 	CHECK_INT(offset_at(at("2028-03-01 04:00:00")), ==, -10800);
 	CHECK_INT(offset_at(at("2028-10-27 04:59:59")), ==, -10800);
 	CHECK_INT(offset_at(at("2028-10-27 05:00:00")), ==, -7200);
-	/* Summer time all year: each end is the next beginning. */
+	/* Summer time all year: each end is the next begin. */
 	CHECK_INT(read_rule("EST5EDT,0/0,J365/25"), ==, 0);
 	for (int64_t s = at("2099-12-30 00:00:00"); s < at("2100-01-03 00:00:00"); s += 1800)
 		CHECK_INT(offset_at(s), ==, -4 * 3600);
@@ -461,7 +461,7 @@ TEST(a_damaged_file_is_refused)
 	CHECK_INT(read_rule("CET-1"), ==, 0);
 	file[4] = '5';
 	CHECK_INT(hwts_tz_read(&tz, file, file_len), ==, EIO);
-	file[4] = '\0'; /* version 1: its block, and no rule */
+	file[4] = '\0'; /* version 1: one block, and no rule */
 	CHECK_INT(hwts_tz_read(&tz, file, file_len), ==, 0);
 	CHECK(!tz.ruled);
 	CHECK_INT(offset_at(at("2037-07-01 00:00:00")), ==, 3600);
@@ -557,7 +557,7 @@ TEST(threads_ask_for_zones_at_the_same_time)
 }
 
 /*
- * Any line, at any time, against a search over all minutes
+ * Random lines at random times, compared with a search over all minutes
  */
 
 static uint64_t seed;
@@ -573,7 +573,7 @@ struct set {
 	bool star;
 };
 
-/* Adds an element of a list to a line, and its values to the set. */
+/* Adds an element to the list of a field, and its values to the set. */
 static void add_element(char *line, struct set *set, unsigned least, unsigned most, bool first)
 {
 	unsigned low = least + below(most - least + 1), high = low + below(most - low + 1), step = 1, kind = below(8);
@@ -616,7 +616,7 @@ static void add_field(char *line, struct set *set, unsigned least, unsigned most
 
 static struct {
 	int64_t begin_s;
-	int32_t offsets[QUARTERS]; /* of each quarter of an hour, as the C library has them */
+	int32_t offsets[QUARTERS]; /* offset in each quarter of an hour, by the C library */
 } year;
 
 static void read_year(const char *zone, int64_t begin_s)
@@ -653,7 +653,7 @@ static bool names(const struct set *sets, int64_t wall_s)
 	       (sets[2].star || sets[4].star ? by_day && by_weekday : by_day || by_weekday);
 }
 
-/* Minute by minute: what the wall shows, and has shown. */
+/* Searches minute by minute, by the times that the wall clock shows and has shown. */
 static int64_t search(const struct set *sets, int64_t after_s, int64_t until_s)
 {
 	bool wild = sets[0].star || sets[1].star;
@@ -673,7 +673,7 @@ static int64_t search(const struct set *sets, int64_t after_s, int64_t until_s)
 	return HWTS_NEVER;
 }
 
-/* The first quarter in which the offset is another than before, from a random one on. */
+/* Returns the first quarter with another offset than before, from a random quarter on. */
 static int64_t near_a_change(void)
 {
 	unsigned from = 3 * 96 + below(QUARTERS - 30 * 96);
@@ -732,7 +732,7 @@ TEST(any_line_has_the_time_that_a_search_over_all_minutes_finds)
 		check_random_line("Pacific/Apia");
 }
 
-/* Over the nights in which clocks are set, from times within a day. */
+/* Over the nights in which clocks are set, from all times of a day. */
 static void check_merge(const char *line, const char *zone, const char *from, const char *to)
 {
 	struct hwts_grid grid;
@@ -760,7 +760,7 @@ TEST(times_that_are_counted_by_days_are_those_that_come_one_after_the_other)
 			check_merge(lines[j], zones[i], "2026-03-27 17:11:00", "2026-04-06 05:06:07");
 			check_merge(lines[j], zones[i], "2026-10-24 22:59:59", "2026-11-03 23:00:00");
 		}
-	/* What a gap hides is due as the gap ends, on a day that the line does not name. */
+	/* A time in a gap is due at its end, on a day that the line does not name. */
 	check_merge("30 23 * * 6", "America/Nuuk", "2026-03-20 00:00:00", "2026-03-30 02:00:00");
 	check_merge("30 12 30 12 *", "Pacific/Apia", "2010-01-01 00:00:00", "2012-01-10 00:00:00");
 	CHECK_INT(hwts_calendar_merge("* * * * *", NULL, 0, US(at("2026-01-01 00:00:59")), &grid), ==, 0);
@@ -768,7 +768,7 @@ TEST(times_that_are_counted_by_days_are_those_that_come_one_after_the_other)
 	CHECK_INT(grid.last_us, ==, US(at("2026-01-01 00:00:00")));
 }
 
-/* Bytes of all kinds, mostly of those that a line has: it says something or refuses, and never hangs or crashes. */
+/* Random bytes, mostly of those that a line has: the parser accepts or refuses them, and never hangs or crashes. */
 TEST(any_bytes_are_a_line_or_are_refused)
 {
 	static const char known[] = "0123456789*,-/ \t@LW?#abcdefghijklmnoprstuvwy";
@@ -789,7 +789,7 @@ TEST(any_bytes_are_a_line_or_are_refused)
 	}
 }
 
-/* Whatever bytes a file has, it is refused, or all times have an offset of at most 26 hours and an end after them. */
+/* Whatever bytes a file has: it is refused, or each time has an offset of at most 26 hours, and an end after it. */
 TEST(any_bytes_are_a_zone_or_are_refused)
 {
 	static const char *const zones[] = { "Europe/Berlin", "Europe/Dublin", "Asia/Tokyo", "Africa/Casablanca" };

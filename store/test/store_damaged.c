@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/*
- * A page of the tables is damaged: what lies in it can neither be read nor begun, and everything else runs.
- */
+/* A page of the tables is damaged: rows in that page can neither be read nor begun, and all other rows run. */
 #include "store.h"
 
 #include "inside.h"
@@ -39,7 +37,7 @@ static void write_over(const char *path, int64_t at)
 #ifdef HWT_STORE_SQLITE
 enum { SQLITE_PAGE = 4096, OF_INDEX = 0x0a, OF_TABLE = 0x0d };
 
-/* A leaf in the middle of all that are as full as those of the timeouts are. */
+/* Damages a leaf in the middle of those that are as full as the leaves of timeouts. */
 static void damage_sqlite(int type)
 {
 	const char *path = world.url + strlen("sqlite:");
@@ -59,7 +57,10 @@ static void damage_sqlite(int type)
 #endif
 
 #ifdef HWT_STORE_POSTGRES
-/* Vacuumed, so that an index says what is there; the server has no page of it in memory when it is damaged. */
+/*
+ * The table is vacuumed, so an index alone can be read; the server has no page of it in memory when the file is
+ * damaged.
+ */
 static bool damage_postgres(void)
 {
 	const char *ctl = getenv("HWT_POSTGRES_CTL");
@@ -86,7 +87,7 @@ static bool damage_postgres(void)
 }
 #endif
 
-/* False: this server may not be stopped. */
+/* False: this server must not be stopped. */
 static bool damage_table(void)
 {
 #ifdef HWT_STORE_SQLITE
@@ -118,7 +119,7 @@ static unsigned count_unreadable(void)
  * The store
  */
 
-/* All rows, due for an hour, in so many groups; 0: in none. */
+/* Puts all rows, due in an hour, in this number of groups; 0: without a group. */
 static void fill(unsigned groups)
 {
 	static const char *const names[GROUPS] = { "g0", "g1", "g2", "g3" }, data[DATA];
@@ -129,7 +130,7 @@ static void fill(unsigned groups)
 		specs[i] = SPEC("a", 0, .flags = HWT_STORE_ABSOLUTE, .due_us = now_us() - 3600 * HWTS_S_US,
 				.group = groups ? names[i % groups] : NULL, .data = data, .len = DATA);
 	CHECK_CALL(hwt_store_put_many(store, specs, ROWS, ids), 0);
-	if (groups > 0) /* then what runs elsewhere is read, too */
+	if (groups > 0) /* so rows that run elsewhere are read as well */
 		CHECK_CALL(hwt_store_limit(store, "a", names[0], &LIMITS(.running = 3)), 0);
 	CHECK_CALL(hwt_store_close(store), 0);
 }
@@ -147,7 +148,7 @@ static hwt_store *start(int64_t lease_ns)
 	return store;
 }
 
-/* SQLite cannot take a row out when it would have to move what is left into a damaged page: such a run is FAILED. */
+/* SQLite cannot remove a row if that would move others into a damaged page: such a run is FAILED. */
 static uint64_t over(hwt_store *store)
 {
 	hwt_store_stats stats = stats_of_store(store);
@@ -181,7 +182,7 @@ static void all_but_the_page_runs(unsigned groups, int64_t lease_ns)
 	look_now(store);
 	put(store, "a", HWT_MS(1));
 	WAIT_FOR(over(store) == ROWS - unreadable + 1);
-	/* Each row counts once, and once more for each lease that was lost, after which the row is read again. */
+	/* Each row counts once, and once more for each lease that was lost, after which all is read again. */
 	stats = stats_of_store(store);
 	CHECK_INT(stats.set_aside, >=, unreadable);
 	CHECK_INT(stats.set_aside, <=, unreadable * (1 + stats.lost_leases));
@@ -192,13 +193,13 @@ static void all_but_the_page_runs(unsigned groups, int64_t lease_ns)
 	CHECK_CALL(hwt_store_close(store), 0);
 }
 
-/* The first look finds it all: there is no other within this lease. */
+/* The first look finds all rows: there is no other within this lease. */
 TEST(what_lies_in_a_damaged_page_is_set_aside_and_all_else_runs)
 {
 	all_but_the_page_runs(0, HWT_S(600));
 }
 
-/* The window keeps some of each group, and the others are read when their turn comes. */
+/* The window keeps a part of each group, and the rest is read when its turn comes. */
 TEST(it_holds_up_no_group_of_which_the_window_keeps_a_part)
 {
 	atomic_store(&hwts_test_window, 200);
@@ -208,7 +209,7 @@ TEST(it_holds_up_no_group_of_which_the_window_keeps_a_part)
 }
 
 #ifdef HWT_STORE_SQLITE
-/* A connection that has met it is made again.  Within this lease nothing is begun again. */
+/* A connection that has met damage is made again.  Within this lease no row is begun again. */
 TEST(looks_meet_a_damaged_page_less_and_less_often)
 {
 	NEEDS_SQLITE();
@@ -227,7 +228,7 @@ TEST(looks_meet_a_damaged_page_less_and_less_often)
 	CHECK_CALL(hwt_store_close(store), 0);
 }
 
-/* How many rows the index leads to, in shards that can be read as far as the end. */
+/* Counts the rows that the index leads to, in shards whose index can be read to its end. */
 static unsigned count_in_index(void)
 {
 	void *user = connect_user();

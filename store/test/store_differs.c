@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Each statement on two databases: the same random script runs on both, and after each of its moves the answers are the
- * same, and so are all rows.  The tables of the simulation, whose statements are written in C, are one of them.
+ * Each statement on two databases: the same random script runs on both, and after each move the answers and all rows
+ * are the same.  One of the databases may be the tables of the simulation, whose statements are written in C.
  *
- * With the simulation and PostgreSQL two connections have transactions at the same time: each has rows locked that the
- * other wants.  There is one thread, so what has to wait for a lock fails with EAGAIN, and that has to be the same,
- * too.  SQLite has one writer at a time, and so one connection.
+ * With the simulation and PostgreSQL two connections have transactions at the same time, so that each has locked rows
+ * that the other wants.  There is one thread, so a statement that has to wait for a lock fails with EAGAIN; that has to
+ * be the same on both.  SQLite has one writer at a time, and so one connection.
  *
- * A script that fails is made shorter as long as it fails at the same statement, and shown.
+ * A script that fails is shortened as long as it fails at the same statement, and shown.
  *
  *   HWT_SEED          the first seed
  *   HWT_SIM_SECONDS   how long random scripts run, instead of those of a gate; make store-sim
@@ -17,12 +17,10 @@
 #include "differs_sides.h"
 #include "inside.h"
 
-/*
- * Differences that are meant.  Of an answer so many columns are compared.
- */
+/* Differences that are intended: this number of columns of an answer is compared. */
 static const struct difference {
 	enum hwts_sql sql;
-	bool of_sqlite; /* of it alone */
+	bool of_sqlite; /* only with SQLite */
 	unsigned columns;
 	const char *why;
 } differences[] = {
@@ -32,19 +30,19 @@ static const struct difference {
 	{ HWTS_SQL_SNAPSHOT, false, 0, "numbers of transactions are a server's own" },
 };
 
-/* What runs in the place of a statement of which SQLite has none. */
+/* The statement that replaces one that SQLite does not have. */
 static enum hwts_sql on_sqlite_as(enum hwts_sql sql)
 {
 	return sql == HWTS_SQL_BEGIN_UNLOCKED ? HWTS_SQL_BEGIN : sql;
 }
 
-/* No kind is removed in the simulation. */
+/* The simulation removes no kind. */
 static bool simulation_has(enum hwts_sql sql)
 {
 	return sql != HWTS_SQL_KINDS && sql != HWTS_SQL_KIND_REMOVE && sql != HWTS_SQL_KIND_RULES;
 }
 
-/* Those that only SQLite has belong to puts. */
+/* Statements that only SQLite has belong to puts. */
 static bool is_on(const struct side *side, enum hwts_sql sql)
 {
 	const struct hwts_statement *as = &hwts_statements[on_sqlite_as(sql)];
@@ -55,7 +53,7 @@ static bool is_on(const struct side *side, enum hwts_sql sql)
 	return !(as->postgres && !as->postgres[0]) && (side->store || simulation_has(sql));
 }
 
-static bool with_sqlite, was_drawn; /* was_drawn: by no fixed seeds */
+static bool with_sqlite, was_drawn; /* was_drawn: by random seeds */
 
 static unsigned compared_columns(enum hwts_sql sql)
 {
@@ -66,7 +64,7 @@ static unsigned compared_columns(enum hwts_sql sql)
 }
 
 /*
- * One move on one of them
+ * One move on one database
  */
 
 struct result {
@@ -88,7 +86,7 @@ static int collect(void *ctx, const struct hwts_value *row)
 	if (with_sqlite && result->sql == HWTS_SQL_TAKE && row[1].number == 0) /* shard not taken */
 		return 0;
 	for (unsigned i = 0; i < columns; i++) {
-		if (row[i].bytes || (result->sql == HWTS_SQL_GET && i == 14)) /* SQLite has no data for empty data */
+		if (row[i].bytes || (result->sql == HWTS_SQL_GET && i == 14)) /* SQLite returns null for empty data */
 			at += write_hex(line + at, row[i].bytes ? row[i].bytes : "", row[i].len);
 		else
 			at += (size_t)sprintf(line + at, "%" PRId64, row[i].number);
@@ -107,7 +105,7 @@ static int run_on_database(struct side *side, unsigned conn, const struct hwts_s
 	return rc != 0 && stays_open ? engine->finish(side->conns[conn], rc) : rc;
 }
 
-/* A put of SQLite has the clock added by its caller; rows_send.c. */
+/* On SQLite the caller of a put adds the clock; rows_send.c. */
 static void add_clock(struct hwts_step *step, int64_t now_us)
 {
 	bool is_array = hwts_statements[step->sql].types[3] == 'I';
@@ -158,14 +156,16 @@ static int run_statement(struct result *result, const struct move *drawn)
 			step.args[i] = (struct hwts_value)HWTS_TEXT(side->snapshot);
 	step.each = meanings[step.sql].columns > 0 ? collect : NULL;
 	step.ctx = result;
-	open.stays_open |= side->is_open[open.conn]; /* what would have ended it may be left out */
+	/* The move that would have ended the transaction may be left out. */
+	open.stays_open |= side->is_open[open.conn];
 	if (!side->store)
 		rc = run_on_simulation(move->conn, &step, move->stays_open);
 	else if (is_of_sqlite(side))
 		rc = run_on_sqlite(result, move, &step);
 	else
 		rc = run_on_database(side, move->conn, &step, move->stays_open);
-	if (step.sql == HWTS_SQL_CLOSE && rc == EIO) /* it divides by zero; engine->close_run says ESTALE */
+	/* The statement divides by zero; engine->close_run answers ESTALE. */
+	if (step.sql == HWTS_SQL_CLOSE && rc == EIO)
 		rc = ESTALE;
 	side->is_open[move->conn] = rc == 0 && move->stays_open;
 	script_used = used;
@@ -226,15 +226,15 @@ static void make_move(struct side *side, const struct move *move, struct result 
 }
 
 /*
- * A script on two
+ * A script on two databases
  */
 
 static struct {
 	uint64_t scripts, statements, waits, failures;
-	unsigned with[HWTS_SQLS], without[HWTS_SQLS]; /* rows answered; where none are, rows changed */
+	unsigned with[HWTS_SQLS], without[HWTS_SQLS]; /* rows returned; without a result, rows changed */
 } counts;
 
-/* A look of SQLite tells of what lies beyond the mark, or is overdue, and runs under no epoch that is held. */
+/* A look of SQLite returns rows beyond the mark, or overdue, and never under the epoch that is held. */
 static bool is_compared(const struct result *result)
 {
 	for (size_t i = 0; i < result->answer.n && with_sqlite && result->sql == HWTS_SQL_SWEEP; i++)
@@ -345,7 +345,7 @@ static void reset(struct side *side)
 		reset_simulation();
 }
 
-/* Returns the number of the first move after which they differ; MOVES: none. */
+/* Returns the number of the first move after which the databases differ; MOVES: none. */
 static unsigned run_script(struct side *sides, const bool *left_out, bool counts_it, bool shows)
 {
 	struct lines before = { .n = 0 };
@@ -375,7 +375,7 @@ static unsigned run_script(struct side *sides, const bool *left_out, bool counts
 	return alike ? MOVES : at - 1;
 }
 
-/* Leaves out as many moves as it can, first halves, then single ones. */
+/* Leaves out as many moves as possible, first halves, then single moves. */
 static void shrink(struct side *sides, unsigned failed)
 {
 	bool out[MOVES] = { false }, tried[MOVES];
@@ -417,12 +417,12 @@ static bool compare_under(uint64_t seed, struct side *sides, unsigned conns)
  * The tests
  */
 
-/* Of a fixed run, for each test.  Most statements meet a row in a few scripts, and all of them do in all. */
+/* For each test of a fixed run.  Most statements find a row in a few scripts, and all of them in all scripts. */
 #define ALL_SCRIPTS (on_sqlite() ? 130U : 35U)
 #define SCRIPTS HWTS_MAX(scaled(ALL_SCRIPTS), 8U)
-#define LEAST 1                         /* so often each statement had rows, and on PostgreSQL had none once */
+#define LEAST 1 /* how often each statement must have rows; on PostgreSQL once without */
 
-/* Those that neither return nor change rows: locks, news, and what holds for a session. */
+/* Statements that neither return nor change rows: locks, news, and settings of a session. */
 static bool is_silent(enum hwts_sql sql)
 {
 	return meanings[sql].columns == 0 &&
@@ -431,19 +431,19 @@ static bool is_silent(enum hwts_sql sql)
 		sql == HWTS_SQL_SHARE || sql == HWTS_SQL_RULES_LOCK || sql == HWTS_SQL_RULES_TELL);
 }
 
-/* SQLite alone has it: for puts, whether the holder of a shard is another process. */
+/* Only SQLite has it: for puts, whether another process holds the shard. */
 static bool is_of_one(enum hwts_sql sql)
 {
 	return sql == HWTS_SQL_OTHERS;
 }
 
-/* Those that do nothing unless a kind is removed that has rules, or rows: store_kinds.c makes such. */
+/* Statements that do nothing unless a removed kind has rules or rows: store_kinds.c tests them. */
 static bool needs_removal(enum hwts_sql sql)
 {
 	return sql == HWTS_SQL_KIND_GROUPS || sql == HWTS_SQL_RULES_BACK;
 }
 
-/* Those that always have one. */
+/* Statements that always find a row. */
 static bool has_always(enum hwts_sql sql)
 {
 	return sql == HWTS_SQL_CLOCK || sql == HWTS_SQL_SNAPSHOT || sql == HWTS_SQL_STORE ||
@@ -507,7 +507,7 @@ static void open_postgres(struct side *side)
 			"set search_path = public, hwt_clock, pg_catalog; set lock_timeout = 10;"
 			" select set_config('hwt_store.synced', 'on', false)",
 			NULL);
-	for (size_t i = 0; i < HWTS_COUNT(tables); i++) { /* it would lock them */
+	for (size_t i = 0; i < HWTS_COUNT(tables); i++) { /* autovacuum would lock them */
 		char text[128];
 
 		(void)snprintf(text, sizeof(text), "alter table %s_%s set (autovacuum_enabled = off)",
@@ -578,7 +578,7 @@ TEST(both_databases_answer_alike)
 }
 #endif
 
-/* By the tests before. */
+/* Judges the tests before it. */
 TEST(each_statement_was_compared_with_rows_and_without)
 {
 	if (was_drawn || SCRIPTS < ALL_SCRIPTS)

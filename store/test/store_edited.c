@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A file that is damaged, or hostile: each column of each table has been edited before a store opens it.
+ * A file that is damaged or hostile: each column of each table is edited before a store opens it.
  *
- * Checked  whatever stands there, each call returns, with a text if it fails; the store closes; and when the column is
- *          as it was, all runs.  A part of the columns and values is drawn each time; HWT_EACH=1: all.
+ * Checked  whatever the column contains, each call returns, with a text if it fails; the store closes; and once the
+ * column
+ *          is restored, all timeouts run.  A part of the columns and values is drawn each time; HWT_EACH=1: all.
  */
 #include "store_query.h"
 
@@ -17,7 +18,7 @@ static struct column {
 } columns[COLUMNS_MAX];
 static size_t column_count;
 
-/* Of all types: what the column does not take is passed over. */
+/* Values of all types; a value that a column does not accept is passed over. */
 static const char *const values[] = {
 	"null", "0",   "-1",          "33",   "2147483647", "9223372036854775807", "-9223372036854775807",
 	"''",   "'x'", "'{-1,null}'", "1e300"
@@ -78,7 +79,7 @@ static void find_columns(void *user)
 	CHECK_INT(column_count, >, 40);
 }
 
-/* Each table once. */
+/* For each table. */
 static void for_each_table(void *user, const char *first, const char *second)
 {
 	for (size_t i = 0; i < column_count; i++) {
@@ -92,7 +93,7 @@ static void for_each_table(void *user, const char *first, const char *second)
 	}
 }
 
-/* All rows, or one if they must differ.  False: the column does not take the value. */
+/* Edits all rows, or one if the values must differ.  False: the column does not accept the value. */
 static bool edit(void *user, const struct column *column, const char *value)
 {
 	return user_sql(user, "update %s set %s = %s", column->table, column->name, value) ||
@@ -101,7 +102,7 @@ static bool edit(void *user, const struct column *column, const char *value)
 }
 
 /*
- * What there is
+ * What the store contains
  */
 
 static int run_any(const hwt_store_run *run, void *ctx)
@@ -150,7 +151,7 @@ static void fill(hwt_store *store)
 }
 
 /*
- * A process
+ * A process on the edited tables
  */
 
 static void check_text(int rc)
@@ -194,7 +195,7 @@ static void make_calls(hwt_store *store)
 	check_text(hwt_store_cancel_ex(store, &all, NULL));
 }
 
-/* It need not be able to work, but it must not hang. */
+/* The store may be unable to work, but must not hang. */
 static void live(void)
 {
 	hwt_store_config config = store_config();

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* hwt_store_config.ended: what a program is told of each end that its process writes. */
+/* hwt_store_config.ended: the call for each end that a process writes. */
 #include "store_query.h"
 
 static hwt_store *store;
 
-/* What was told, in its order. */
+/* The calls, in order. */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct told {
 	hwt_store_ended is;
@@ -12,10 +12,10 @@ static struct told {
 	char error[64], kind[8], key[8], group[8];
 	unsigned attempt;
 	size_t len;
-	bool has_more; /* data, a connection */
+	bool has_more; /* data or a connection */
 } told[16];
 static atomic_uint told_count;
-static void (*inside)(const hwt_store_ended *ended); /* what a test does in the call; or NULL */
+static void (*inside)(const hwt_store_ended *ended); /* executed in the call; or NULL */
 
 static void note_end(void *ctx, const hwt_store_ended *ended)
 {
@@ -41,7 +41,7 @@ static void note_end(void *ctx, const hwt_store_ended *ended)
 	pthread_mutex_unlock(&lock);
 }
 
-/* A task that says when it runs, and answers when it may. */
+/* A task that says when it runs, and answers when it is released. */
 static atomic_uint started, released;
 static char letter;
 static bool breaks; /* the first run ends the transaction that it was given */
@@ -89,7 +89,7 @@ static void end(void)
 	put_spec(store, &SPEC("a", its_delay, .key = "k", .group = "g", .data = "12345", .len = 5, __VA_ARGS__))
 #define PUT(...) PUT_OF(__VA_ARGS__, .priority = 0)
 
-/* The nth. */
+/* Checks the nth call. */
 static struct told *end_of(unsigned n, int64_t id, hwt_store_became became)
 {
 	struct told *is = &told[n];
@@ -149,7 +149,7 @@ TEST(each_answer_is_told_with_what_became_of_it)
 		}
 }
 
-/* The task says that it is done, and its transaction cannot be committed. */
+/* The task says that it is done, but its transaction cannot be committed. */
 TEST(a_run_that_was_rolled_back_has_failed)
 {
 	for (int series = 0; series < 2; series++) {
@@ -170,7 +170,7 @@ TEST(a_run_that_was_rolled_back_has_failed)
 	}
 }
 
-/* By a call for many, which takes runs that are no series along. */
+/* By a call for many, which also marks running timeouts that are no series. */
 TEST(a_single_timeout_that_is_cancelled_in_its_run_is_told)
 {
 	hwt_store_which all = { .size = sizeof(all), .kind = "a", .group = "g", .all = true };
@@ -279,7 +279,7 @@ TEST(a_run_that_was_pulled_is_told_of)
 	end();
 }
 
-/* A child that dies in its run, which is at most once. */
+/* The child dies in its run, which is at most once. */
 static int die(const hwt_store_run *run, void *ctx)
 {
 	(void)run;
@@ -298,7 +298,7 @@ static int child(int argc, char **argv)
 	config = store_config();
 	config.name = "mortal";
 	register_and_start(open_with(&config), &kind);
-	(void)pause(); /* it dies in its run */
+	(void)pause(); /* the child dies in its run */
 	return 0;
 }
 
@@ -324,7 +324,7 @@ TEST(what_a_take_over_makes_failed_is_told_by_the_process_that_takes)
 	end();
 }
 
-/* In the call: what a task may do. */
+/* Inside the call, which may do what a task may. */
 static _Atomic int64_t put_inside;
 static atomic_bool slow;
 
@@ -336,7 +336,7 @@ static void call_inside(const hwt_store_ended *ended)
 		return;
 	CHECK_INT(hwt_store_stop(store), ==, EDEADLK);
 	CHECK_INT(hwt_store_close(store), ==, EDEADLK);
-	CHECK_INT(hwt_store_get(store, ended->run->id, &info), ==, ENOENT); /* it is committed */
+	CHECK_INT(hwt_store_get(store, ended->run->id, &info), ==, ENOENT); /* the end is committed */
 	put_inside = put(store, "a", 0);
 	while (atomic_load(&slow))
 		sleep_ms(1);

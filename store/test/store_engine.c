@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The engines by hand, and what stands between them and the threads: what a whole store hides because other means make
- * up for it, and what takes a pooler or a server that is not there.
+ * The engines called directly, and the code between engines and threads: faults that a whole store hides because
+ * something else makes up for them, and cases that need a pooler or a server that is not there.
  *
- * This program has functions of its own in front of a few of libpq: one says that the server is another one, others
- * that a pooler is in between.
+ * This program puts functions of its own in front of a few of libpq: one says that the server is another, others that a
+ * pooler is between.
  */
 #include "store_query.h"
 
@@ -30,7 +30,7 @@ static void register_plain(hwt_store *store, const char *name)
 	CHECK_CALL(hwt_store_register(store, &KIND(.name = name, .task = count_run)), 0);
 }
 
-/* The text of a death is written by a statement, and by a take in C. */
+/* The error of a death is written by a statement, and by a take in C. */
 TEST(a_statement_writes_the_text_of_a_death_that_c_knows)
 {
 	CHECK(strstr(hwts_statements[HWTS_SQL_INHERIT].sqlite, "error = '" HWTS_DIED "'"));
@@ -47,15 +47,15 @@ TEST(what_a_kind_leaves_open_is_as_the_header_says)
 	CHECK_INT(kind->row.mode, ==, HWT_STORE_AT_LEAST_ONCE);
 	CHECK_INT(kind->row.horizon_us, ==, 5000000);
 	CHECK_INT(kind->max_attempts, ==, 20);
-	CHECK_INT(kind->concurrency, >=, 1024); /* all threads */
+	CHECK_INT(kind->concurrency, >=, 1024); /* as many as there can be threads */
 	CHECK_INT(kind->backoff_us, ==, 1000000);
 	CHECK_INT(kind->backoff_max_us, ==, INT64_C(3600000000));
 	CHECK_CALL(hwt_store_register(store, &KIND(.name = "short", .task = count_run, .backoff_ns = HWT_S(10),
 						   .backoff_max_ns = HWT_S(2))),
 		   0);
-	CHECK_INT(kind->next->backoff_us, ==, 2000000); /* never more than the most */
+	CHECK_INT(kind->next->backoff_us, ==, 2000000); /* never above the maximum */
 	CHECK_CALL(hwt_store_close(store), 0);
-	/* 2/3 of the lease is the least horizon. */
+	/* The smallest horizon is 2/3 of the lease. */
 	store = OPEN(.lease_ns = HWT_S(30));
 	register_plain(store, "b");
 	CHECK_INT(store->kinds->row.horizon_us, ==, 20000000);
@@ -145,7 +145,7 @@ TEST(kinds_that_are_made_at_once_are_made_once_each)
 	fresh_world();
 	atomic_store(&makers_ready, 0);
 	for (unsigned i = 0; i < MAKERS; i++) {
-		makers[i] = (struct maker){ .store = open_store(), .number = i }; /* as processes: each its own turn */
+		makers[i] = (struct maker){ .store = open_store(), .number = i }; /* as processes, each by itself */
 		CHECK_INT(pthread_create(&threads[i], NULL, make_kinds, &makers[i]), ==, 0);
 	}
 	for (unsigned i = 0; i < MAKERS; i++)
@@ -207,7 +207,7 @@ TEST(a_connection_that_the_server_closed_while_it_was_idle_spoils_no_call)
 }
 #endif
 
-/* How many are open; *inherited of them would be open in a program that this one executes. */
+/* Counts open descriptors; *inherited of them would be open in a program that this one executes. */
 static unsigned descriptors(unsigned *inherited)
 {
 	DIR *folder = opendir("/proc/self/fd");
@@ -233,14 +233,14 @@ TEST(a_store_leaves_no_descriptor_open_and_none_to_other_programs)
 	int fd = -1;
 
 	fresh_world();
-	for (int round = 0; round < 2; round++) { /* in the first one the libraries settle */
+	for (int round = 0; round < 2; round++) { /* in the first round the libraries settle */
 		before = descriptors(&inherited_before);
 		CLOSING hwt_store *store = open_store();
 		register_plain(store, "a");
 		CHECK_CALL(hwt_store_start(store), 0);
 		CHECK_CALL(hwt_store_fd(store, &fd), 0);
 		CHECK(wait_gone(store, put(store, "a", 0)));
-		/* libpq says of a socket that it is not inherited after it has made it. */
+		/* libpq marks a socket as close-on-exec only after it has made it. */
 		WAIT_FOR((after = descriptors(&inherited), inherited == inherited_before));
 		CHECK_INT(after, >, before);
 		CHECK_CALL(hwt_store_stop(store), 0);
@@ -307,7 +307,7 @@ static void note_news(void *ctx, const struct hwts_due *due)
 			       due->due_us, (int)due->shard, (unsigned)due->len);
 }
 
-/* Reads news until that of the timeout 99, which is the last. */
+/* Reads news up to the timeout 99, which is the last. */
 static void read_news(hwt_store *store, struct hwts_conn *conn, struct heard *heard)
 {
 	struct patience patience = PATIENCE("the last news is read");
@@ -360,8 +360,8 @@ TEST(notifications_are_read_as_they_were_written_and_others_are_ignored)
 	store->engine->disconnect(conn);
 }
 
-/* A role that may connect, and nothing else: whatever it finds out, no name of a channel is in it. */
-/* The plans of the functions are shown to whoever asks; text stands there as decimal bytes. */
+/* A role that may connect, and has no other right: whatever it finds, it does not find the name of a channel. */
+/* Plans of the functions are shown to any role; text appears there as decimal bytes. */
 static void note_leak(void *arg, const char *message)
 {
 	if (strstr(message, arg))
@@ -400,7 +400,7 @@ TEST(a_role_without_rights_neither_hears_news_nor_forges_any)
 	register_kind(store, "a", count_run, NULL, HWT_STORE_AT_LEAST_ONCE);
 	CHECK_INT(store->engine->connect(store->db, HWTS_CONTROL, &conn), ==, 0);
 	CHECK_INT(store->engine->listen(conn, &shard, 1, true), ==, 0);
-	(void)query("update %s_shard set owner = 'somebody'", world.schema); /* it is told */
+	(void)query("update %s_shard set owner = 'somebody'", world.schema); /* the owner is told */
 	PGconn *anybody = PQconnectdb(url + strlen("pg:"));
 	REQUIRE(PQstatus(anybody) == CONNECTION_OK);
 	for (int i = 0; i < 9; i++) {
@@ -409,7 +409,7 @@ TEST(a_role_without_rights_neither_hears_news_nor_forges_any)
 		PQclear(PQexec(anybody, text));
 		CHECK(PQerrorMessage(anybody)[0] == '\0');
 	}
-	while ((notify = PQnotifies(anybody)) != NULL) /* its own */
+	while ((notify = PQnotifies(anybody)) != NULL) /* its own notifications */
 		PQfreemem(notify);
 	for (int i = 0; i < 20; i++)
 		(void)query("select %s_put('a', grp => 'tenant%d')", world.schema, i);
@@ -431,7 +431,7 @@ TEST(a_role_without_rights_neither_hears_news_nor_forges_any)
 }
 #endif
 
-/* -1: read the window again. */
+/* id -1: read the window again. */
 TEST(hints_that_were_removed_before_they_were_read_are_told)
 {
 	NEEDS_SQLITE();
@@ -464,14 +464,14 @@ TEST(hints_that_were_removed_before_they_were_read_are_told)
 	store->engine->disconnect(conn);
 }
 
-/* A look-ahead comes each 200 s: it finds none of them. */
+/* A look-ahead comes only every 200 s: it finds none of them. */
 TEST(what_another_process_puts_far_ahead_and_in_great_numbers_is_told_to_the_holder)
 {
 	enum { MANY = 600 };
 	CLOSING hwt_store *store = fresh_store();
 	hwt_store_spec specs[MANY];
 
-	/* One notification, longer than PostgreSQL takes. */
+	/* News of all rows in one notification would be longer than PostgreSQL allows. */
 	CHECK_CALL(hwt_store_register(store, &KIND(.name = "a", .task = count_run, .shards = 1)), 0);
 	CHECK_CALL(hwt_store_start(store), 0);
 	CHECK(wait_held(store, 1));
@@ -483,7 +483,7 @@ TEST(what_another_process_puts_far_ahead_and_in_great_numbers_is_told_to_the_hol
 	CHECK(wait_count(&ran, MANY + 1));
 }
 
-/* Returns when a look that began after this call is over: another one has begun. */
+/* Returns when a look that began after this call is over: the next one has begun. */
 static void wait_look(hwt_store *store)
 {
 	for (unsigned i = 0, seen = atomic_load(&passes); i < 3; i++) {
@@ -493,8 +493,8 @@ static void wait_look(hwt_store *store)
 }
 
 /*
- * The notification is lost, and the row lies behind the mark of the holder: its look-ahead finds it, not the net, which
- * looks for what is overdue by a third of the lease.
+ * The notification is lost, and the row lies behind the holder's mark.  The look-ahead must find it, not the net, which
+ * looks for rows that are overdue by a third of the lease.
  */
 TEST(what_another_process_reschedules_into_the_window_is_found_without_news)
 {
@@ -508,7 +508,7 @@ TEST(what_another_process_reschedules_into_the_window_is_found_without_news)
 	CHECK_CALL(hwt_store_start(store), 0);
 	CHECK(wait_held(store, 8));
 	id = put(other, "a", HWT_S(3600));
-	wait_look(store); /* it has passed the time to come */
+	wait_look(store); /* it has passed the new time */
 	atomic_store(&hwts_test_deaf, true);
 	CHECK_CALL(hwt_store_reschedule(other, id, HWT_MS(100)), 0);
 	look_now(store);
@@ -518,7 +518,7 @@ TEST(what_another_process_reschedules_into_the_window_is_found_without_news)
 	CHECK_INT(atomic_load(&hwts_test_rescued), ==, rescued);
 }
 
-/* A holder that looks ahead each quarter of an hour: it knows what it is told. */
+/* A holder that looks ahead only every quarter of an hour: it knows the rows of which it is told. */
 static hwt_store *start_holder_of_hours(void)
 {
 	hwt_store *store;
@@ -528,11 +528,11 @@ static hwt_store *start_holder_of_hours(void)
 	atomic_store(&ran, 0);
 	CHECK_CALL(hwt_store_start(store), 0);
 	CHECK(wait_held(store, 8));
-	sleep_ms(300); /* its own call to look at the members must not find what is put behind */
+	sleep_ms(300); /* its own look at the members must not find rows that are put later */
 	return store;
 }
 
-/* News come in order: when one that is due now has run, what was told before it is known, too. */
+/* News come in order: when a row that is due now has run, the news before it are known. */
 static void check_window(hwt_store *store, hwt_store *other, uint64_t rows)
 {
 	put(other, "a", 0);
@@ -551,7 +551,7 @@ TEST(what_another_process_reschedules_into_a_long_window_is_told)
 	check_window(store, other, 1);
 }
 
-/* A put has made the kind, with the horizon of its own process; the first registration sets another. */
+/* A put has made the kind, with its own process's horizon; the first registration sets another. */
 TEST(what_is_put_by_the_process_that_made_the_kind_is_told)
 {
 	CLOSING hwt_store *other = FRESH(.lease_ns = HWT_S(6));
@@ -566,7 +566,7 @@ TEST(what_is_put_by_the_process_that_made_the_kind_is_told)
 }
 
 #ifdef HWT_STORE_POSTGRES
-/* News is not worth a sync of its own.  A caller's transaction has more in it. */
+/* News alone is not worth a sync; a caller's transaction contains more than news. */
 TEST(news_is_synced_only_with_the_transaction_of_a_caller)
 {
 	NEEDS_POSTGRES();
@@ -600,9 +600,9 @@ TEST(news_is_synced_only_with_the_transaction_of_a_caller)
  */
 
 #ifdef HWT_STORE_POSTGRES
-static atomic_int server_version;   /* what servers say that they are; 0: the truth */
-static atomic_int sessions_differ;  /* a pooler: so many times two connections have met different backends */
-static _Atomic(PGconn *) first_met; /* a pooler in transaction mode: the backend that others will meet */
+static atomic_int server_version;   /* version that servers report; 0: the real one */
+static atomic_int sessions_differ;  /* a pooler: how many times two connections get different backends */
+static _Atomic(PGconn *) first_met; /* a pooler in transaction mode: the backend that other connections get */
 static atomic_bool pooler;
 
 #define REAL(name) (*(void **)&real = dlsym(RTLD_NEXT, name))
@@ -638,7 +638,7 @@ PGresult *PQexec(PGconn *conn, const char *text)
 	return real(conn, text);
 }
 
-/* What an attempt to start a store says that puts through it. */
+/* Starts a store through a pooler, which puts can use; returns the answer. */
 static int start_through_pooler(int differ)
 {
 	hwt_store *store;
@@ -662,7 +662,7 @@ TEST(through_a_pooler_in_transaction_mode_no_store_is_started)
 	NEEDS_POSTGRES();
 	fresh_world();
 	CHECK_INT(start_through_pooler(0), ==, ENOTSUP);
-	CHECK_INT(start_through_pooler(3), ==, ENOTSUP);   /* the others were busy */
+	CHECK_INT(start_through_pooler(3), ==, ENOTSUP);   /* the other backends were busy */
 	CHECK_INT(start_through_pooler(INT32_MAX), ==, 0); /* in session mode */
 }
 
@@ -727,7 +727,7 @@ static void check_option(PGconn *handle, const char *name, const char *want)
 	PQconninfoFree(options);
 }
 
-/* Whatever the role, the database or the url have set. */
+/* Whatever the role, the database or the url has set. */
 TEST(a_connection_waits_no_longer_than_its_part_can_bear)
 {
 	NEEDS_POSTGRES();
@@ -755,7 +755,7 @@ TEST(a_connection_waits_no_longer_than_its_part_can_bear)
 	handle = pg_conn(store->conns->idle)->handle;
 	check_option(handle, "connect_timeout", "5");
 	check_option(handle, "tcp_user_timeout", "2000");
-	check_option(handle, "keepalives_idle", "11"); /* the url's own counts */
+	check_option(handle, "keepalives_idle", "11"); /* the url's own value holds */
 	check_option(handle, "keepalives_interval", "2");
 }
 
