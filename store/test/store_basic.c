@@ -82,7 +82,7 @@ static int look_at_run(const hwt_store_run *run, void *ctx)
 	return 0;
 }
 
-/* A key with both kinds of quotes, characters of two and four bytes, and a control character, 255 bytes long. */
+/* A key of 255 bytes, with quotes of both kinds and characters of two and four bytes. */
 static void odd_key(char key[256])
 {
 	memset(key, 'k', 255);
