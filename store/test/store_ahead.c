@@ -457,7 +457,7 @@ TEST(a_backlog_that_waits_does_not_hide_what_was_lost)
 
 static hwt_store *_Atomic rereads;
 
-/* After each look, news say that all has to be read again. */
+/* After each look, news says that all has to be read again. */
 static void ask_to_read_again(const char *where)
 {
 	hwt_store *store = strcmp(where, "read") == 0 ? atomic_load(&rereads) : NULL;

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * An exchange with the database that fails, before its statement or after it with the reply lost (front.h).  The
- * simulation lets any fail; here is what it does not judge, and what differs between the engines.
+ * simulation lets any exchange fail; this test covers what the simulation does not judge, and differences of the
+ * engines.
  */
 #include "store_query.h"
 
 #include "front.h"
 
-/* Nobody knows that it did not start but this process, which therefore must not leave it to others. */
+/* Only this process knows that the run did not start, so it must not leave the row to other processes. */
 TEST(what_runs_at_most_once_is_not_failed_by_a_lost_reply_and_a_stop)
 {
 	hwt_store_info info = HWT_STORE_INFO_INIT;
@@ -30,7 +31,7 @@ TEST(what_runs_at_most_once_is_not_failed_by_a_lost_reply_and_a_stop)
 	atomic_store(&front_only, NULL);
 }
 
-/* No look that is not asked for comes for 200 s, and the net finds nothing that is not overdue for as long. */
+/* The next look comes in 200 s unless asked for, and the net finds no row that is not overdue for as long. */
 TEST(what_was_put_while_control_had_no_connection_is_read_after_it)
 {
 	CLOSING hwt_store *store = FRESH(.lease_ns = HWT_S(600));
@@ -46,13 +47,13 @@ TEST(what_was_put_while_control_had_no_connection_is_read_after_it)
 	put(other, "a", 0);
 	failed = atomic_load(&front_count);
 	WAIT_FOR(atomic_load(&front_count) >= failed + 3);
-	front_arm(0, FRONT_AFTER, 0); /* what told of the put went to a connection that is gone */
+	front_arm(0, FRONT_AFTER, 0); /* the news of the put went to a connection that is gone */
 	CHECK(wait_count(&ran, 1));
 	CHECK_INT(atomic_load(&hwts_test_rescued), ==, rescued);
 	atomic_store(&front_only, NULL);
 }
 
-/* No news is sent, so only a look can find what is put, and that look fails; the next renewal is far off. */
+/* No news is sent, so only a look can find the row, and that look fails; the next renewal is far off. */
 TEST(what_a_look_that_failed_should_have_read_is_read_by_the_next)
 {
 	CLOSING hwt_store *store = FRESH(.lease_ns = HWT_S(1800));
@@ -89,7 +90,7 @@ TEST(a_put_that_replaces_and_whose_reply_is_lost_tells_the_id_of_what_is_there)
 	for (int way = 0; way < 3; way++) {
 		front_arm(0, FRONT_AFTER, 0);
 		CHECK_INT(put_spec(store, &spec), ==, first); /* connected again */
-		/* When it cannot be asked for, no id is better than one that was never put. */
+		/* If the id cannot be asked for, no id is better than the id of no put. */
 		front_arm(1, FRONT_AFTER, way < 2 ? 1 : INT32_MAX);
 		CHECK_CALL(way == 1 ? hwt_store_put_many(store, &spec, 1, &id) : hwt_store_put(store, &spec, &id),
 			   ECONNRESET);
@@ -106,7 +107,9 @@ static void hear(void *ctx, const char *message)
 	atomic_fetch_add(&told, strstr(message, "other processes may have its shards") != NULL);
 }
 
-/* The simulation has more of those that cannot do one thing or another; here each engine counts the able members. */
+/*
+ * The simulation has more processes that cannot do one thing or another; in this test each engine counts the able ones.
+ */
 TEST(a_process_that_cannot_begin_leaves_its_shards_to_others)
 {
 	CLOSING hwt_store *one = FRESH(.lease_ns = HWT_S(1), .warn = hear), *other = OPEN(.lease_ns = HWT_S(1));
@@ -127,7 +130,7 @@ TEST(a_process_that_cannot_begin_leaves_its_shards_to_others)
 	CHECK(wait_count(&told, 1));
 	front_arm(0, FRONT_BEFORE, 0);
 	atomic_store(&front_only, NULL);
-	CHECK(wait_held(one, 4)); /* it takes part again */
+	CHECK(wait_held(one, 4)); /* the process takes part again */
 }
 
 STORE_MAIN(NULL)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The fence: begins and ends under an epoch that is over change nothing.  The engine is called by hand, for in a whole
- * store other means hide most of what a hole in the fence would let through.
+ * The fence: begins and ends under an epoch that is over change nothing.  The engine is called directly, since in a
+ * whole store other means hide most of what a hole in the fence would let through.
  */
 #include "store.h"
 
@@ -77,7 +77,7 @@ static unsigned state(void)
 	return info.state;
 }
 
-/* The reply to the begin was lost: that was no start. */
+/* The reply to the begin was lost, so the run did not start. */
 TEST(a_begin_that_is_repeated_counts_no_attempt)
 {
 	struct hwts_want want;
@@ -119,13 +119,13 @@ static int count_begins(struct hwts_conn *conn, const struct hwts_step *steps, s
 	return plain->run(conn, steps, n, flags);
 }
 
-/* What stands behind a commit does not come back. */
+/* The results of the statements after a commit are lost. */
 static int lose_what_is_behind(struct hwts_conn *conn, const struct hwts_step *steps, size_t n, unsigned flags)
 {
 	return plain->run(conn, steps, steps[n - 1].after ? n - 1 : n, flags);
 }
 
-/* Nor is it read by itself: as if a page of the data were damaged. */
+/* Nor can the row be read alone, as if a page of its data were damaged. */
 static int refuse_to_read(struct hwts_conn *conn, const struct hwts_step *steps, size_t n, unsigned flags)
 {
 	if (steps[0].sql != HWTS_SQL_BEGUN)
@@ -175,7 +175,7 @@ TEST(what_was_begun_and_cannot_be_read_is_pending_again)
 	tear_down();
 }
 
-/* Two rows of different shards, the second of which has another epoch. */
+/* Two rows of different shards; the shard of the second has another epoch. */
 static void begin_two(int64_t id, int64_t epoch)
 {
 	struct hwts_want wants[] = {
@@ -192,7 +192,7 @@ static void begin_two(int64_t id, int64_t epoch)
 	fence.store->db->engine = &front;
 	begins = 0;
 	CHECK_INT(hwts_rows_begin(fence.conn, wants, 1, false, true), ==, 0);
-	CHECK_INT(locked_first, ==, 0); /* one statement locks what it needs itself */
+	CHECK_INT(locked_first, ==, 0); /* one statement locks its shards itself */
 	free(wants[0].row);
 	CHECK_INT(hwts_rows_begin(fence.conn, wants, 2, false, true), ==, 0);
 	fence.store->db->engine = plain;
@@ -202,7 +202,7 @@ static void begin_two(int64_t id, int64_t epoch)
 	free(wants[1].row);
 }
 
-/* Those who raise its rules lock the shards in their order, too. */
+/* Transactions that raise the rules of shards lock the shards in their order as well. */
 TEST(a_begin_of_several_statements_locks_its_shards_before_them)
 {
 	int64_t id;
@@ -219,7 +219,7 @@ TEST(a_begin_of_several_statements_locks_its_shards_before_them)
 	tear_down();
 }
 
-/* It is marked, and is not begun again; what becomes of it then is filed under the epoch under which it runs. */
+/* The row is marked, and is not begun again.  Its end is filed under the epoch of the run. */
 static struct hwts_want refuse_and_inherit(struct hwts_want want, enum hwts_mark mark)
 {
 	for (int64_t epoch = EPOCH - 1; epoch <= EPOCH + 1; epoch++) { /* also by the next holder */
@@ -240,7 +240,7 @@ static struct hwts_want refuse_and_inherit(struct hwts_want want, enum hwts_mark
 	return want;
 }
 
-/* The reply to the begin of a series was lost, and it was cancelled before that was asked again. */
+/* The reply to the begin of a series was lost, and the series was cancelled before the begin was repeated. */
 TEST(a_series_that_was_begun_and_cancelled_is_not_begun_again)
 {
 	struct hwts_want want;
@@ -255,7 +255,7 @@ TEST(a_series_that_was_begun_and_cancelled_is_not_begun_again)
 	tear_down();
 }
 
-/* What has replaced it is filed under the epoch under which it was seen to run: a request may come late. */
+/* The timeout that replaces a run is filed under the epoch in which the run was seen: a request may come late. */
 TEST(one_that_was_begun_and_replaced_is_not_begun_again)
 {
 	const struct hwts_move move = { .states = 1u << HWT_STORE_PENDING, .epoch = EPOCH };
@@ -277,7 +277,7 @@ TEST(one_that_was_begun_and_replaced_is_not_begun_again)
 	tear_down();
 }
 
-/* Of what a dead process held, a row that a user keeps locked is left for later, and the others are not. */
+/* Of the rows that a dead process held, the row that a user keeps locked is left for later, and the others are not. */
 TEST(one_that_is_locked_keeps_no_other_from_being_inherited)
 {
 	NEEDS_POSTGRES(); /* SQLite has no locks of rows */
@@ -321,7 +321,7 @@ static void end(struct hwts_row *row)
 	free(row);
 }
 
-/* It failed once, was begun again, and was not started. */
+/* The row failed once, was begun again, and was not started. */
 TEST(one_that_is_given_back_keeps_the_error_of_its_last_run)
 {
 	hwt_store_info info = HWT_STORE_INFO_INIT;
@@ -346,7 +346,7 @@ TEST(one_that_is_given_back_keeps_the_error_of_its_last_run)
 	tear_down();
 }
 
-/* A take that a fail-over has lost: two processes may have the same epoch, and one of them is the owner. */
+/* A fail-over has lost a take: two processes may have the same epoch, and one of them is the owner. */
 TEST(a_begin_in_a_shard_of_another_process_begins_nothing)
 {
 	struct hwts_want want;
@@ -367,7 +367,7 @@ TEST(an_end_under_an_epoch_that_is_over_ends_nothing)
 	set_up();
 	want = begin(EPOCH);
 	REQUIRE(want.row != NULL);
-	execute("update @_timeout set epoch = epoch + 1"); /* another process has begun it */
+	execute("update @_timeout set epoch = epoch + 1"); /* another process has begun the row */
 	for (size_t i = 0; i < HWTS_COUNT(hows); i++) {
 		want.row->how = hows[i];
 		CHECK_INT(hwts_rows_end(fence.conn, want.row), ==, 0);
@@ -382,7 +382,7 @@ TEST(an_end_under_an_epoch_that_is_over_ends_nothing)
 	tear_down();
 }
 
-/* The same fence, in the transaction that a task was given. */
+/* The same fence, in the transaction that a task is given. */
 TEST(a_transaction_under_an_epoch_that_is_over_is_rolled_back)
 {
 	static const enum hwts_how hows[] = { HWTS_AT, HWTS_DONE };

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * What a process knows of a server without asking: the numbers of kinds, and ids that it has drawn.  A server that
- * crashes or is replaced may lose the commits that these come from, and give the same numbers to other processes.
+ * crashes or is replaced may lose the commits of these numbers, and give the same numbers to other processes.
  */
 #include "store_query.h"
 
@@ -11,7 +11,7 @@
 
 #define AHEAD (1LL << 40)
 
-/* As a crash does.  A store makes new ones meanwhile, so it waits for the end of those of before. */
+/* As a crash does.  The store connects again meanwhile, so this waits for the end of the old connections. */
 static void break_connections(void)
 {
 	int64_t until_us = query("select (extract(epoch from clock_timestamp()) * 1000000)::bigint");
@@ -58,7 +58,7 @@ static void hear_warning(void *ctx, const char *text)
 
 TEST(a_process_puts_nothing_of_a_kind_that_the_server_forgot)
 {
-	NEEDS_POSTGRES(); /* the power cut that takes a kind from SQLite takes the process, too */
+	NEEDS_POSTGRES(); /* a power cut that takes a kind from SQLite takes the process as well */
 	hwt_store_spec spec = spec_of("mail", HWT_S(600));
 	CLOSING hwt_store *store = fresh_store(), *other = open_store();
 	PGconn *conn;
@@ -86,13 +86,13 @@ TEST(a_process_runs_nothing_of_a_kind_that_has_the_number_of_its_own)
 	int64_t id;
 
 	atomic_store(&told, 0);
-	/* Each looks again soon. */
+	/* Each process looks again soon. */
 	CLOSING hwt_store *store = FRESH(.warn = hear_warning, .lease_ns = HWT_S(2));
 	register_kind(store, "mail", count_run, NULL, HWT_STORE_AT_LEAST_ONCE);
 	CHECK_CALL(hwt_store_start(store), 0);
 	CHECK(wait_held(store, 8));
 	forget_kinds();
-	/* Only now: an old connection may fail its first call. */
+	/* Opened only now, as an old connection may fail its first call. */
 	CLOSING hwt_store *other = OPEN(.warn = hear_warning, .lease_ns = HWT_S(2));
 	register_kind(other, "delete", count_run, &others, HWT_STORE_AT_LEAST_ONCE);
 	put(other, "delete", 0);
@@ -128,7 +128,7 @@ TEST(ids_that_were_drawn_before_the_server_forgot_are_drawn_again)
 static hwt_store *_Atomic connecting;
 static atomic_uint draws;
 
-/* As another thread does that puts. */
+/* As another thread that puts. */
 static void connect_once(const char *point)
 {
 	struct hwts_conn *conn;
@@ -150,7 +150,7 @@ TEST(ids_that_were_drawn_while_another_thread_met_a_server_are_drawn_again)
 	for (int i = 0; i < 100; i++) /* more than open has drawn */
 		put(store, "a", HWT_S(600));
 	atomic_store(&hwts_test_at, NULL);
-	CHECK_INT(atomic_load(&draws), >=, 2); /* the first was for nothing; blocks are small again after it */
+	CHECK_INT(atomic_load(&draws), >=, 2); /* the first draw was for nothing; blocks are small again after it */
 }
 
 TEST(a_kind_is_synced_although_its_role_syncs_nothing)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A process that stands still in the middle of an answer, and the server's end of the connection with it: the others
- * have what was the process', as if it had died.
+ * A process stands still in the middle of an answer, and with it the server's end of the connection: other processes
+ * take its rows, as if it had died.
  */
 #include "store_query.h"
 
@@ -9,7 +9,7 @@
 
 #include <sys/prctl.h>
 
-/* One row is more than what a socket takes. */
+/* One row is more than a socket's buffer takes. */
 enum { ROWS = 32, LEN = 300000 };
 
 static hwt_store *worker;
@@ -22,7 +22,7 @@ static void stand_still(const char *where)
 		(void)raise(SIGSTOP);
 }
 
-/* argv: "stands" URL SCHEMA LOG.  Stops itself as its first begin is sent, and before that is answered. */
+/* argv: "stands" URL SCHEMA LOG.  Stops itself when its first begin is sent, before the answer. */
 static int child(int argc, char **argv)
 {
 	(void)argc;
@@ -44,7 +44,7 @@ static void put_rows(hwt_store *store)
 	CHECK_CALL(hwt_store_put_many(store, specs, ROWS, NULL), 0);
 }
 
-/* No lease ends here but that of the process that stands still. */
+/* No lease ends but that of the process that stands still. */
 TEST(what_is_begun_by_a_process_that_stands_still_in_the_answer_runs_elsewhere)
 {
 	NEEDS_POSTGRES(); /* SQLite sends no answers */
@@ -63,7 +63,7 @@ TEST(what_is_begun_by_a_process_that_stands_still_in_the_answer_runs_elsewhere)
 }
 
 #ifdef HWT_STORE_POSTGRES
-/* Between two statements of its transaction, in which it has locked a row, a client says nothing. */
+/* A client that has locked a row, and is silent between two statements of its transaction. */
 static PGconn *hold(const char *name, const char *row)
 {
 	PGconn *conn = connect_user();
@@ -73,7 +73,7 @@ static PGconn *hold(const char *name, const char *row)
 	return conn;
 }
 
-/* As a connection of a store's whose client stands still amid an exchange: rows are locked, and the end is not sent. */
+/* As a store's connection whose client stands still amid an exchange: rows are locked, and the commit is not sent. */
 static PGconn *freeze(const char *row)
 {
 	PGconn *conn = connect_user();
@@ -91,8 +91,8 @@ static PGconn *freeze(const char *row)
 }
 
 /*
- * The leases are over: nobody has a member's row.  A task that works without a statement is as silent as the user: the
- * server asks about the shards in the order of their ids, so both have been asked about as the last are taken.
+ * The leases are over, and no member's row is locked.  A task that works without a statement is as silent as the user.
+ * The server asks about the shards in the order of their ids, so when the last are taken it has asked about both.
  */
 TEST(shards_that_a_frozen_exchange_keeps_locked_are_taken_and_those_of_a_silent_task_or_user_are_not)
 {
@@ -129,7 +129,10 @@ TEST(what_a_frozen_exchange_keeps_locked_runs)
 	PQfinish(stores);
 }
 
-/* Of a process whose shards are taken: it stands still as it ends its runs, the last of which would be filed again. */
+/*
+ * A process whose shards are taken stands still as it ends its runs.  The first run is begun again; the last has used
+ * up its attempts after a death, and is filed.
+ */
 TEST(runs_whose_frozen_end_keeps_them_locked_are_inherited)
 {
 	NEEDS_POSTGRES();

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * News and urls of any bytes.  A role that may write to the database may send news: they cost a begin or a look in
- * vain, and nothing else.  What is drawn follows from a seed, HWT_SEED.
+ * News and urls of random bytes.  A role that may write to the database may send news: bad news costs a begin or a look
+ * in vain, and nothing else.  All draws follow from a seed, HWT_SEED.
  */
 #include "store_query.h"
 
@@ -10,7 +10,7 @@
 #define NEWS 400
 #define URLS 4000
 
-/* What parsers get wrong: ends of ranges, and what is no number. */
+/* Numbers that parsers get wrong: ends of ranges, and texts that are no number. */
 static const char *draw_number(struct prng *prng, char text[32])
 {
 	static const char *const odd[] = { "0",
@@ -52,7 +52,7 @@ static void draw_payload(struct prng *prng, char *payload, size_t size)
 		at += (size_t)snprintf(payload + at, size - at, "%s%s:%s:%s", i > 0 ? "," : "",
 				       draw_number(prng, numbers[0]), draw_number(prng, numbers[1]),
 				       draw_number(prng, numbers[2]));
-	/* A few bytes of it are others, or gone. */
+	/* A few bytes are changed, or removed. */
 	for (uint64_t n = prng_below(prng, 4); n > 0 && at > 0; n--) {
 		size_t where = prng_below(prng, at);
 
@@ -115,7 +115,7 @@ static void send_sqlite(struct prng *prng, const int32_t *shards, size_t n)
 			bind_any(prng, statement, at);
 		if (prng_below(prng, 2) == 0)
 			sqlite3_bind_int64(statement, 3, shards[prng_below(prng, n)]);
-		(void)sqlite3_step(statement); /* a column may refuse it */
+		(void)sqlite3_step(statement); /* a column may refuse the value */
 		sqlite3_reset(statement);
 	}
 	sqlite3_finalize(statement);
@@ -149,7 +149,7 @@ TEST(news_of_any_bytes_harm_nothing)
 	CHECK_INT(stats_of_store(store).shards_held, ==, 8);
 	CHECK_INT(stats_of_store(store).lost_leases, ==, 0);
 	CHECK_CALL(hwt_store_close(store), 0);
-	CHECK_INT(atomic_load(&ran), ==, before + 50); /* nothing has run that was never put */
+	CHECK_INT(atomic_load(&ran), ==, before + 50); /* nothing has run that was not put */
 }
 
 /* A window entry with the wrong shard would block the right one. */
@@ -165,7 +165,7 @@ TEST(news_of_the_wrong_shard_do_not_hide_a_timeout)
 	CHECK(wait_held(store, 8));
 	kind = store->kinds;
 	before = atomic_load(&ran);
-	(void)put(store, "a", HWT_S(1)); /* until then the first look ahead is over */
+	(void)put(store, "a", HWT_S(1)); /* when it is due the first look ahead is over */
 	CHECK(wait_count(&ran, before + 1));
 	next = hwts_id_of((put(store, "a", HWT_S(3600)) >> HWTS_BUCKET_BITS) + 1, NULL, NULL);
 	hwts_hear_news(store,
@@ -191,11 +191,11 @@ static void mutate(struct prng *prng, char *url, size_t size)
 			if (len > 0)
 				url[at % len] = (char)(1 + prng_below(prng, 255));
 			break;
-		case 1: /* one less */
+		case 1: /* a byte less */
 			if (at < len)
 				memmove(url + at, url + at + 1, len - at);
 			break;
-		default: /* one more */
+		default: /* a byte more */
 			if (len + 2 < size) {
 				memmove(url + at + 1, url + at, len - at + 1);
 				url[at] = "%:/?&=@[],' \\"[prng_below(prng, 13)];
@@ -260,7 +260,7 @@ TEST(urls_of_any_bytes_are_taken_or_refused_with_a_text)
 			engine->close(db);
 			taken++;
 		} else {
-			/* Of a path the folder must be there, and may be looked into. */
+			/* The folder of a path must exist, and must be accessible. */
 			CHECK(rc == EINVAL || (strncmp(url, "sqlite:", 7) == 0 && (rc == ENOENT || rc == EACCES)));
 			CHECK(hwts_fail_text()[0] != '\0');
 			refused++;

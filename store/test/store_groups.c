@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/*
- * Groups as data: which row a key names, and the data that a reader is given.
- */
+/* Groups as data: the row that a key names, and the data that a reader gets. */
 #include "store_query.h"
 
 #include "inside.h"
@@ -41,7 +39,7 @@ TEST(a_key_is_unique_in_its_kind_and_group)
 		spec.kind = "b";
 		CHECK_CALL(put_patiently(store, &spec, NULL), 0);
 	}
-	/* The calls without a group mean the one without a group. */
+	/* The calls without a group mean the empty group. */
 	CHECK_CALL(hwt_store_get_key(store, "a", "k", &info), 0);
 	CHECK_INT(info.id, ==, ids[0]);
 	CHECK_CALL(hwt_store_cancel_key(store, "a", "k"), 0);
@@ -127,7 +125,7 @@ TEST(get_copies_what_has_room_and_says_how_much_there_is)
 	CHECK_CALL(hwt_store_get(store, none, &info), 0);
 	CHECK_INT(info.len, ==, 0);
 	CHECK_INT(room[0], ==, '0');
-	info.data_room = SIZE_MAX; /* more than there can be */
+	info.data_room = SIZE_MAX; /* more than the data can have */
 	CHECK_CALL(hwt_store_get(store, id, &info), 0);
 	CHECK_CALL(hwt_store_get(store, id, (hwt_store_info *)&old), 0);
 }
@@ -146,7 +144,7 @@ static bool see_group(void *ctx, const hwt_store_group_info *info)
 	return seen->n != seen->most;
 }
 
-/* In another process than the one that runs the kind, too. */
+/* Also in another process than the one that runs the kind. */
 TEST(each_group_with_rules_of_its_own_is_listed_by_name)
 {
 	CLOSING hwt_store *store = fresh_store(), *other = open_store();

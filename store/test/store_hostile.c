@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * A random walk of two hostile roles beside a store that runs.  "web" may execute the SQL functions, and has no other
- * right.  "sly" may connect, and may create: schemas, and what it likes in public, where the tables are.  The judge is
- * a superuser who looks for nothing outside pg_catalog; after every fourth statement
+ * right.  "sly" may connect, and may create schemas, and any object in public, where the tables are.  The judge is a
+ * superuser with a search path of pg_catalog alone; after every fourth statement
  *
- *   H1  neither role has a right, a membership or an object of the owner's that it did not have before
- *   H2  what the owner has is as it was: objects, their texts, settings, triggers and privileges
- *   H3  what sly has defined was called by no one but sly and web
- *   H4  rows that no statement has named are as they were, and so are the rules of their kinds
- *   H5  each failure is one of a statement: no internal error, and no session is lost
- *   H6  the store opens, and runs what is put
- *   H7  neither role has read the text from which the channels of news have their names
+ *   H1  neither role has gained a right, a membership or an object of the owner's
+ *   H2  the owner's objects, their texts, settings, triggers and privileges are unchanged
+ *   H3  functions of sly were called only by sly and web
+ *   H4  rows that no statement has named are unchanged, and so are the rules of their kinds
+ *   H5  each failure belongs to a statement: no internal error, and no session is lost
+ *   H6  the store opens, and runs new timeouts
+ *   H7  neither role has read the text that names the channels of news
  *
- * HWT_SEED draws another walk; HWT_HOSTILE_S is how many seconds it takes, otherwise it has STEPS.
+ * HWT_SEED draws another walk; HWT_HOSTILE_S is its length in seconds, otherwise it has STEPS statements.
  */
 #include "sql_calls.h"
 
@@ -29,7 +29,7 @@ struct walk {
 	struct prng prng;
 	hwt_store *store;
 	PGconn *judge, *roles[ROLES];
-	char before[ROLES][33]; /* what H1 and H2, and H4, compare */
+	char before[ROLES][33]; /* states to compare, for H1 and H2, and for H4 */
 	char secret[17];
 	char said[SAID][512];
 	unsigned steps, done[ROLES], lives;
@@ -39,13 +39,13 @@ struct walk {
 
 static const char *const ROLE_NAMES[] = { "web", "sly" };
 
-/* Mostly one of the first. */
+/* Draws a number below n, mostly one below first. */
 static size_t draw_of(struct walk *walk, size_t n, size_t first)
 {
 	return (size_t)prng_below(&walk->prng, prng_below(&walk->prng, 4) > 0 ? HWTS_MIN(n, first) : n);
 }
 
-/* Into out; $d is an id that web was told, or an odd one, $x the prefix, $hwt$ stays. */
+/* Expands text into out: $d is an id that web was told, or an odd one; $x is the prefix; $hwt$ stays. */
 static size_t expand(struct walk *walk, char *out, size_t size, const char *text)
 {
 	size_t n = 0;
@@ -77,7 +77,7 @@ static size_t expand(struct walk *walk, char *out, size_t size, const char *text
 				 ? (size_t)snprintf(out + n, size - n, "%s", odd[which])
 				 : (size_t)snprintf(out + n, size - n, "%" PRId64,
 						    walk->ids[prng_below(&walk->prng, HWTS_COUNT(walk->ids))]);
-		} else if (text[1] == 'r') { /* one of those in parentheses */
+		} else if (text[1] == 'r') { /* one of the words in parentheses */
 			const char *end = strchr(text, ')'), *at = text + 3;
 
 			for (uint64_t skip = prng_below(&walk->prng, 4); skip > 0; skip--)
@@ -106,7 +106,7 @@ static void show(const struct walk *walk)
 		fprintf(stderr, "    %u %s\n", i, walk->said[i % SAID]);
 }
 
-/* What the statement of the judge says first. */
+/* The first value that a statement of the judge returns. */
 static void asked(struct walk *walk, char *out, size_t size, const char *text)
 {
 	static char sql_text[8192];
@@ -154,7 +154,7 @@ static const char OTHERS[] =
     " from `group g join `kind k on k.id = g.kind where k.name in ('mine', 'live') or g.grp = 'own'::bytea), '') ||"
     " (select m.store from `meta m))";
 
-/* Rows that web has put are such as C puts. */
+/* Rows of web are such as C puts. */
 static const char ODD_ROWS[] =
     "select count(*) from `timeout t left join `kind k on k.id = t.kind where k.name is distinct from 'live' and (k.id "
     "is"
@@ -233,7 +233,7 @@ static void find_secret(struct walk *walk, const char *text)
 		CHECK(strstr(text, walk->secret) == NULL);
 }
 
-/* H3: what is noted goes with the transaction. */
+/* H3: a note of a call goes with its transaction, so it is sent as a notice. */
 static void hear(void *walk, const PGresult *notice)
 {
 	const char *said = PQresultErrorField(notice, PG_DIAG_MESSAGE_PRIMARY);
@@ -311,7 +311,7 @@ static void step(struct walk *walk)
 	if (prng_below(&walk->prng, 60) == 0) {
 		hwt_store *other;
 
-		for (int i = 0; i < ROLES; i++) /* an open may wait for what a transaction has locked */
+		for (int i = 0; i < ROLES; i++) /* an open may wait for locks of a transaction */
 			PQclear(PQexec(walk->roles[i], "rollback"));
 		other = open_as_app();
 		CHECK_CALL(hwt_store_close(other), 0);
@@ -321,7 +321,7 @@ static void step(struct walk *walk)
 	}
 }
 
-/* A database of its own, as sly leaves things behind. */
+/* A database of its own, since sly leaves objects behind. */
 static void set_up(struct walk *walk)
 {
 	static const char *const texts[] = {
@@ -389,7 +389,7 @@ TEST(two_hostile_roles_get_no_rights_and_change_nothing_of_others)
 	printf("# %u statements; of web %u succeeded, of sly %u; %u runs\n", walk.steps, walk.done[WEB], walk.done[SLY],
 	       walk.lives);
 	for (int role = 0; role < ROLES; role++) {
-		CHECK_INT(walk.done[role], >, walk.steps / 10); /* else nothing is tried */
+		CHECK_INT(walk.done[role], >, walk.steps / 10); /* else nothing is tested */
 		PQfinish(walk.roles[role]);
 	}
 	run_one(&walk);

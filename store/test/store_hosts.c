@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/*
- * A url that names several hosts, of which some do not answer, or do not write.
- */
+/* A url that names several hosts, of which some do not answer, or do not write. */
 #include "store_query.h"
 
 #include "inside.h"
@@ -25,7 +23,7 @@ static int server_len(void)
 	return (int)strcspn(server(), " ");
 }
 
-/* A host that is frozen: its kernel takes connections, and nobody answers. */
+/* A frozen host: its kernel accepts connections, and no process answers. */
 static int freeze_host(int *port)
 {
 	struct sockaddr_in address = { .sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
@@ -120,10 +118,10 @@ TEST(when_no_host_is_good_the_text_says_why_of_each)
 
 struct meeting {
 	hwt_store *store;
-	atomic_bool returned; /* the put */
+	atomic_bool returned; /* the put has returned */
 };
 
-/* Waits of the put: in vain, begun when the newer server had been met; and for nothing. */
+/* Waits of the put: in vain, if they begin after the newer server was met; for nothing, if they wait for no event. */
 static atomic_bool was_replaced;
 static atomic_uint waits_in_vain, waits_for_nothing;
 static _Thread_local bool puts_now;
@@ -140,7 +138,7 @@ int poll(struct pollfd *fds, nfds_t n, int ms)
 	return real(fds, n, ms);
 }
 
-/* The put waits for a lock; meanwhile another connection meets the newer server. */
+/* While the put waits for a lock, another connection meets the newer server. */
 static void *meet_another(void *arg)
 {
 	struct meeting *meeting = arg;
@@ -161,7 +159,7 @@ static void *meet_another(void *arg)
 	return NULL;
 }
 
-/* False: the put did not wait for so long, but for ten seconds. */
+/* False: the put waited until its timeout, instead of failing at once. */
 static bool put_and_meet(hwt_store *store)
 {
 	struct meeting meeting = { .store = store };
@@ -200,10 +198,10 @@ TEST(a_call_does_not_wait_for_a_server_that_was_replaced)
 	while (!in_time && atomic_load(&waits_in_vain) <= 1 && patience_lasts(&patience, 0))
 		in_time = put_and_meet(store);
 	CHECK(in_time);
-	CHECK_INT(atomic_load(&waits_in_vain), <=, 1); /* one may have begun a moment before */
+	CHECK_INT(atomic_load(&waits_in_vain), <=, 1); /* one wait may have begun a moment before */
 }
 
-/* More than a socket takes. */
+/* The text is longer than a socket's buffer. */
 TEST(what_is_long_is_sent_while_the_server_reads)
 {
 	NEEDS_POSTGRES();

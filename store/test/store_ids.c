@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/*
- * Ids: none is used twice, whatever is undone or restored, and each says its bucket.
- */
+/* Ids: none is used twice, whatever is undone or restored, and each contains its bucket. */
 #include "store_query.h"
 
 #include "inside.h"
@@ -22,7 +20,7 @@ TEST(a_bucket_is_the_hash_of_the_group_or_of_the_key_or_else_of_the_number)
 	CHECK_INT(hwts_id_of(HWTS_NUMBERS_END - 1, NULL, NULL), ==, (INT64_C(1) << 52) - 1);
 }
 
-/* Whoever has the id of what was undone must not cancel a stranger's timeout. */
+/* The holder of an id whose put was undone must not cancel another timeout. */
 TEST(an_id_that_was_rolled_back_is_never_used_again)
 {
 	hwt_store_spec spec = spec_of("a", HWT_S(600));
@@ -30,7 +28,7 @@ TEST(an_id_that_was_rolled_back_is_never_used_again)
 	CLOSING hwt_store *store = fresh_store();
 
 	USER *connection = connect_user();
-	put(store, "a", HWT_S(600)); /* the kind is made */
+	put(store, "a", HWT_S(600)); /* makes the kind */
 	CHECK(user_sql(connection, "begin"));
 	for (size_t i = 0; i < HWTS_COUNT(undone); i++)
 		CHECK_CALL(hwt_store_put_on(store, connection, &spec, &undone[i]), 0);
@@ -44,7 +42,7 @@ TEST(an_id_that_was_rolled_back_is_never_used_again)
 	CHECK_INT(query("select count(*) from %s_timeout", world.schema), ==, HWTS_COUNT(undone) + 1);
 }
 
-/* Four a millisecond since 2026. */
+/* Four for each millisecond since 2026. */
 static int64_t clock_number(void)
 {
 	return (now_us() - INT64_C(1767225600000000)) / 250;
@@ -65,7 +63,7 @@ TEST(numbers_begin_where_the_clock_is_after_an_old_copy_was_restored)
 		CHECK_INT(id, >, last);
 		last = id;
 		CHECK_CALL(hwt_store_close(store), 0);
-		(void)query("update %s_meta set next_number = 1", world.schema); /* as it was once */
+		(void)query("update %s_meta set next_number = 1", world.schema); /* as it was at the start */
 		(void)query("delete from %s_timeout", world.schema);
 	}
 }
@@ -81,14 +79,14 @@ TEST(numbers_begin_behind_those_that_were_reserved)
 	first = number_of_id(put(store, "a", HWT_S(600)));
 	CHECK_INT(first, >=, ahead);
 	CHECK_CALL(hwt_store_close(store), 0);
-	store = open_store(); /* what was left of the block is not used */
+	store = open_store(); /* the rest of the block is not used */
 	CHECK_INT(number_of_id(put(store, "a", HWT_S(600))), >=, first + 64);
 }
 
-/* Of what the clock says only so much is believed that numbers are left. */
+/* A clock ahead is believed only as far as enough numbers are left. */
 TEST(a_clock_that_is_far_ahead_does_not_use_up_the_numbers)
 {
-	NEEDS_SQLITE(); /* whose clock this test can set */
+	NEEDS_SQLITE(); /* this test can set its clock */
 	hwt_store *store;
 	int64_t id;
 
@@ -110,7 +108,7 @@ TEST(when_the_numbers_are_used_up_nothing_is_put)
 
 	CHECK_CALL(hwt_store_close(fresh_store()), 0);
 	(void)query("update %s_meta set next_number = %lld", world.schema, (long long)HWTS_NUMBERS_END - 70);
-	store = open_store(); /* has the last ones */
+	store = open_store(); /* has the last numbers */
 	for (int i = 0; i < 65; i++)
 		CHECK_INT(number_of_id(put(store, "a", HWT_S(600))), ==, HWTS_NUMBERS_END - 70 + i);
 	CHECK_CALL(hwt_store_put(store, &spec, &id), EIO);
@@ -121,7 +119,7 @@ TEST(when_the_numbers_are_used_up_nothing_is_put)
 	CHECK_CALL(hwt_store_close(store), 0);
 }
 
-/* Else many processes that open, put one and end would meet in few buckets. */
+/* Else many processes that open, put a timeout and end would meet in few buckets. */
 TEST(blocks_are_odd)
 {
 	int64_t before, after;
@@ -136,7 +134,7 @@ TEST(blocks_are_odd)
 	}
 }
 
-/* What was drawn before a connection to a server came is not used: so with many of them only small blocks are drawn. */
+/* Numbers drawn before a connection to a server are dropped, so with many connections only small blocks are drawn. */
 TEST(connections_that_come_and_go_use_up_few_numbers)
 {
 	CLOSING hwt_store *store = fresh_store();
@@ -206,7 +204,7 @@ TEST(threads_that_draw_at_once_draw_each_number_once)
  * On a connection of the caller
  */
 
-/* Puts until there are no numbers, in a transaction that keeps the store from drawing some.  Returns how many. */
+/* Puts until there are no numbers, in a transaction that prevents the store from drawing more.  Returns how many. */
 static int put_until_dry(hwt_store *store, void *connection, int most)
 {
 	hwt_store_spec spec = spec_of("a", HWT_S(600));
@@ -233,10 +231,10 @@ TEST(without_numbers_in_hand_a_put_on_a_connection_is_refused_and_changes_nothin
 	put(store, "a", HWT_S(600));
 	USER *connection = connect_user();
 	count = put_until_dry(store, connection, 5000);
-	CHECK_INT(count, >=, 60); /* always in hand */
+	CHECK_INT(count, >=, 60); /* the store has this many in reserve */
 	CHECK(world.sqlite ? count < 5000 : count == 5000);
 	if (world.sqlite) {
-		/* They are drawn meanwhile, ever more: in the end there are enough. */
+		/* More and more numbers are drawn meanwhile, until there are enough. */
 		for (; next < 5000 && patience_lasts(&patience, HWT_MS(1)); more += next)
 			next = put_until_dry(store, connection, 5000);
 		CHECK_INT(next, ==, 5000);
@@ -244,7 +242,7 @@ TEST(without_numbers_in_hand_a_put_on_a_connection_is_refused_and_changes_nothin
 	CHECK_INT(query("select count(*) from %s_timeout", world.schema), ==, 1 + count + more);
 }
 
-/* It may still write: nobody has drawn numbers before it. */
+/* The transaction may still write: no other has drawn numbers before it. */
 TEST(a_transaction_that_has_only_read_can_put)
 {
 	hwt_store_spec spec = spec_of("a", HWT_S(600));
@@ -264,7 +262,7 @@ TEST(a_transaction_that_has_only_read_can_put)
 	}
 }
 
-/* Not inside its transaction: neither its lock nor its rollback matters. */
+/* Numbers are drawn outside the transaction: neither its lock nor its rollback matters. */
 TEST(numbers_of_puts_on_a_connection_were_drawn_before)
 {
 	int64_t next;

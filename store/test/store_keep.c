@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * HWT_STORE_KEEP_DUE: a series that a program declares at each start.  'a' is the data of its first put, 'b' that of
- * the declaration that changes it.
+ * HWT_STORE_KEEP_DUE: a series that a program declares at each start.  'a' is the data of its first put, 'b' the data
+ * of the declaration that changes it.
  */
 #include "store_query.h"
 
@@ -11,9 +11,9 @@
 static hwt_store *store;
 static int64_t id;
 
-/* A task that says what it runs, and answers when it may. */
+/* A task that notes its data, and waits until it is released. */
 static atomic_uint started, released;
-static char letters[9]; /* what the runs answer */
+static char letters[9]; /* the first byte of each run's data */
 static struct {
 	char data;
 	unsigned attempt;
@@ -53,7 +53,7 @@ static void set_up(unsigned mode, unsigned max_attempts)
 	set_up_kind(KIND(.task = run_it, .mode = mode, .max_attempts = max_attempts, .backoff_ns = HWT_MS(20)));
 }
 
-/* Of the one series of these tests. */
+/* The spec of the one series of these tests. */
 #define DECLARED(its_data, its_delay, ...)                                                                             \
 	SPEC("a", its_delay, .key = "k", .data = (its_data), .len = 1, .flags = HWT_STORE_KEEP_DUE, __VA_ARGS__)
 
@@ -72,7 +72,7 @@ static hwt_store_info info(void)
 	return info_of(store, id);
 }
 
-/* Due at once and kept from starting. */
+/* Puts a series that is due at once, and that a pause keeps from starting. */
 static void begin_paused(hwt_store_spec spec)
 {
 	CHECK_CALL(hwt_store_pause(store, "a", NULL), 0);
@@ -96,14 +96,14 @@ static int64_t column(const char *name)
 	return query("select coalesce(%s, 0) from %s_timeout where id = %lld", name, world.schema, (long long)id);
 }
 
-/* PostgreSQL: another number once a row has been written or locked. */
+/* PostgreSQL: a number that changes when a row is written or locked. */
 static int64_t versions(void)
 {
 	return query("select sum(xmin::text::bigint + cmin::text::bigint + xmax::text::bigint) from %s_timeout",
 		     world.schema);
 }
 
-/* As declare, by the function of PostgreSQL. */
+/* As declare, by the SQL function. */
 __attribute__((format(printf, 1, 2))) static int64_t put_sql(const char *format, ...)
 {
 	char more[256];
@@ -117,7 +117,7 @@ __attribute__((format(printf, 1, 2))) static int64_t put_sql(const char *format,
 
 #define DAY HWT_S(86400)
 
-/* A cron line whose next time is so many hours away, or up to one less: it does not come in a test. */
+/* A cron line whose next time is up to this number of hours away, and at least one less: it does not come in a test. */
 static const char *line_in(unsigned hours)
 {
 	static char lines[24][16];
@@ -224,7 +224,7 @@ TEST(what_is_not_due_keeps_its_time_as_long_as_its_line_is_the_same)
 	end();
 }
 
-/* Period, then a line: in both cases the run that is due is of the old grid. */
+/* First a period, then a line: in both cases the due run is of the old grid. */
 TEST(what_is_due_still_runs_with_the_new_data_and_what_it_has_missed)
 {
 	for (int i = 0; i < 2; i++) {
@@ -275,9 +275,9 @@ static int64_t priority_of_turn(int64_t of)
 }
 
 static atomic_uint looks;
-static int64_t of_next_look; /* the priority, before it is told what it has read */
+static int64_t of_next_look; /* priority that the next look declares, before its result is used */
 
-/* Declares behind what the first look has read. */
+/* Declares after the first look has read, and before its result is used. */
 static void declare_at_look(const char *where)
 {
 	if (strcmp(where, "looked") != 0)
@@ -305,7 +305,7 @@ TEST(a_look_that_read_before_it_does_not_undo_a_priority)
 	end();
 }
 
-/* Declared by the process that has it, by another one, and by SQL. */
+/* Declared by the process that has the series, by another process, and by SQL. */
 TEST(what_is_due_starts_in_the_order_of_the_new_priority)
 {
 	for (int by = 0; by < (world.sqlite ? 2 : 3); by++) {
@@ -339,7 +339,7 @@ TEST(what_is_due_starts_in_the_order_of_the_new_priority)
 	}
 }
 
-/* The window keeps few of the group. */
+/* The window keeps few rows of the group. */
 TEST(what_lies_in_a_rest_is_found_under_its_new_priority)
 {
 	enum { SHARE = 4, FLOOD = 5 * SHARE };
@@ -364,7 +364,7 @@ TEST(what_lies_in_a_rest_is_found_under_its_new_priority)
 	atomic_store(&hwts_test_window, 0);
 }
 
-/* So long after the declaration that the time it was to be due next has come, too. */
+/* The declaration comes so late that the next time of the new line has come as well. */
 TEST(what_was_due_for_long_goes_on_at_the_next_time_of_the_new_line)
 {
 	for (int i = 0; i < 2; i++) {
@@ -427,7 +427,7 @@ TEST(a_run_and_its_retries_see_the_settings_with_which_it_began)
 	}
 }
 
-/* It waits to be pulled: the database says that it runs. */
+/* The run waits to be pulled: the database says that it runs. */
 TEST(what_was_begun_and_has_not_started_runs_with_the_new_data)
 {
 	hwt_store_run *run = NULL;
@@ -490,7 +490,7 @@ TEST(the_line_that_is_declared_while_the_first_time_is_computed_holds)
 	}
 }
 
-/* A period may begin in 1970: then due_us 0 is a time, and not one that is to be computed. */
+/* A period may begin in 1970: then due_us 0 is a time, and does not ask for one to be computed. */
 TEST(what_is_due_since_1970_still_runs)
 {
 	for (int sql = 0; sql <= !world.sqlite; sql++) {
@@ -536,7 +536,9 @@ TEST(what_replaces_a_run_and_is_due_since_1970_runs_with_the_new_settings)
 
 #define HOURS(n) (INT64_C(3600000000) * (n))
 
-/* By one of these ways, which a program has; the last is of a process before the library moved what waits, too. */
+/*
+ * Moves the time in one of the ways of a program; way 2 is that of an older library, which left next_base_us.
+ */
 static void move_by(int way, int64_t hours)
 {
 	hwt_store_which all = { .size = sizeof(all), .kind = "a", .all = true };
@@ -596,7 +598,7 @@ TEST(in_back_off_the_time_of_the_retry_and_the_attempts_stay)
 	CHECK_CALL(hwt_store_start(store), 0);
 	begin_with(DECLARED("a", 0, .period_ns = DAY));
 	let_go(1);
-	WAIT_FOR(info().attempt == 1 && info().state == HWT_STORE_PENDING); /* in this order: it was begun */
+	WAIT_FOR(info().attempt == 1 && info().state == HWT_STORE_PENDING); /* in this order: the row was begun */
 	due_us = info().due_us;
 	CHECK_INT(due_us, >, now_us());
 	declare(DECLARED("b", 0, .schedule = line));
@@ -628,7 +630,7 @@ TEST(a_series_that_failed_is_pending_again_at_the_next_time_of_its_line)
 		due_us = info().due_us;
 		CHECK_CALL(hwt_store_start(store), 0);
 		CHECK(wait_count(&started, 1));
-		if (i & 2) /* the settings of a run that fails for good hold from its end, too */
+		if (i & 2) /* the settings of a run that fails for good hold from its end as well */
 			declare(DECLARED("b", 0, .schedule = line, .period_ns = line ? 0 : DAY, .priority = 4));
 		let_go(1);
 		CHECK(wait_store_state(store, id, HWT_STORE_FAILED));
@@ -685,7 +687,7 @@ TEST(what_replaces_a_run_or_a_series_with_kept_settings_is_all_that_holds)
 	end();
 }
 
-/* It exists as the caller's transaction says. */
+/* The series exists if the caller's transaction commits. */
 TEST(keep_due_in_the_callers_transaction_is_undone_with_it)
 {
 	USER *connection;
@@ -707,7 +709,7 @@ TEST(keep_due_in_the_callers_transaction_is_undone_with_it)
 	end();
 }
 
-/* One call declares both ways: the last one holds. */
+/* One call declares both ways: the last declaration holds. */
 TEST(keep_due_twice_in_one_call_is_the_last_one)
 {
 	hwt_store_spec both[] = { DECLARED("a", DAY, .period_ns = DAY), DECLARED("b", DAY, .period_ns = 2 * DAY) };
@@ -738,7 +740,7 @@ static void *put_one(void *arg)
 	return NULL;
 }
 
-/* The first that keeps something has its commit alone.  As the next one does, there is no folder of zones. */
+/* The first put that keeps a due time has its commit alone.  While the next one does, there is no folder of zones. */
 static atomic_uint queued, keeps;
 
 static void share_a_commit(const char *where)
@@ -821,7 +823,7 @@ TEST(what_a_put_keeps_it_locks_in_the_order_of_the_keys)
 	end();
 }
 
-/* Another series has the key by the time at which the row is locked, and begins. */
+/* Another series has the key when the row is locked, and begins. */
 static _Atomic(void *) replacer;
 
 static void put_another(const char *where)

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/*
- * Kinds: what is known of them, and how they go.  Where nothing has to run the rows are what the test writes.
- */
+/* Kinds: the facts about them, and their removal.  Where nothing has to run, the test writes the rows itself. */
 #include "store_query.h"
 
 #include "store/store.h"
@@ -32,7 +30,7 @@ static struct list list_kinds(hwt_store *store)
 	return list;
 }
 
-/* One that is not there has shards 0. */
+/* shards 0: there is no such kind. */
 static hwt_store_kind_info kind_of(hwt_store *store, const char *name)
 {
 	struct list list = list_kinds(store);
@@ -72,7 +70,7 @@ static void register_with(hwt_store *store, const char *name, unsigned mode, uns
 }
 
 /*
- * What is known
+ * The facts about kinds
  */
 
 TEST(kinds_come_in_the_order_of_their_names)
@@ -115,7 +113,7 @@ TEST(the_oldest_is_a_pending_one)
 	info = info_of(store, ids[2]);
 	CHECK_INT(kind_of(store, "a").oldest_due_us, ==, info.due_us);
 	CHECK_INT(kind_of(store, "a").failed, ==, 1);
-	/* A cron line that SQL has put has no time before a holder gives it one. */
+	/* A cron line put by SQL has no time before a holder computes it. */
 	(void)query("update %s_timeout set due_us = 0 where id = %lld", world.schema, (long long)ids[3]);
 	CHECK_INT(kind_of(store, "a").oldest_due_us, ==, info.due_us);
 	CHECK_CALL(hwt_store_cancel(store, ids[2]), 0);
@@ -134,7 +132,7 @@ TEST(what_has_failed_is_counted_as_far_as_a_thousand)
 
 	for (size_t i = 0; i < ROWS; i++)
 		specs[i] = spec_of("a", HWT_S(3600));
-	(void)put(store, "b", HWT_S(3600)); /* its neighbour, by number */
+	(void)put(store, "b", HWT_S(3600)); /* the neighbour by number */
 	CHECK_CALL(hwt_store_put_many(store, specs, ROWS, ids), 0);
 	write_state(put(store, "c", HWT_S(3600)), HWT_STORE_FAILED);
 	(void)query("update %s_timeout set state = 3, shard = -1 - shard where id <= %lld and kind = (select id from"
@@ -168,7 +166,7 @@ TEST(pause_and_limits_are_those_of_the_kind)
 	check_rules(store, "a", false, 0, 0, 0);
 }
 
-/* A member whose lease is over is none, and one that runs kind 1 does not run kind 11. */
+/* A member whose lease is over does not count, and a member that runs kind 1 does not run kind 11. */
 TEST(processes_are_the_living_ones_that_run_it)
 {
 	CLOSING hwt_store *first = fresh_store(), *second = open_store();
@@ -187,7 +185,9 @@ TEST(processes_are_the_living_ones_that_run_it)
 	CHECK_INT(kind_of(first, "k0").processes, ==, 0);
 	CHECK_CALL(hwt_store_stop(first), 0);
 	CHECK_INT(kind_of(first, "k10").processes, ==, 1);
-	/* A copy of what is left, which no thread renews: the second looks as soon as the first has gone. */
+	/*
+	 * A copy of the remaining row, which no thread renews: the second process looks as soon as the first has gone.
+	 */
 	(void)query("insert into %s_member (name, incarnation, until_us, kinds) select 'copy', 7, until_us, kinds from"
 		    " %s_member where until_us > 0",
 		    world.schema, world.schema);
@@ -294,7 +294,8 @@ TEST(a_kind_goes_with_its_mode_its_pause_and_its_limits)
 	CHECK_CALL(hwt_store_register(store, &kind), EINVAL);
 	CHECK_CALL(hwt_store_remove_kind(store, "a"), 0);
 	CHECK_INT(query("select count(*) from %s_group", world.schema), ==, 1);
-	CHECK_INT(query("select max(rules) from %s_shard", world.schema), >, rules); /* who has read them reads again */
+	/* Processes that have read the rules read again. */
+	CHECK_INT(query("select max(rules) from %s_shard", world.schema), >, rules);
 	CHECK_CALL(hwt_store_pause(store, "a", NULL), ENOENT);
 	CHECK_CALL(hwt_store_limit(store, "a", "g", &limits), ENOENT);
 	CHECK_CALL(hwt_store_register(store, &kind), 0);
@@ -303,7 +304,7 @@ TEST(a_kind_goes_with_its_mode_its_pause_and_its_limits)
 	check_rules(store, "a", false, 0, 0, 0);
 }
 
-/* The other one knows the kind, and does not ask.  The kind that is made meanwhile must not get what it puts. */
+/* The other process knows the kind, and does not ask.  Its puts must not go to a kind that is made meanwhile. */
 TEST(what_is_put_after_the_removal_is_not_lost)
 {
 	CLOSING hwt_store *store = fresh_store(), *other = open_store();
@@ -323,7 +324,7 @@ TEST(what_is_put_after_the_removal_is_not_lost)
 	CHECK(is_there(store, "a"));
 }
 
-/* Refused are those of a process that knows the kind and does not ask, and of SQL. */
+/* Refused are calls of SQL, and of a process that knows the kind and does not ask. */
 TEST(a_removed_kind_gets_no_rules)
 {
 	hwt_store_limits limits = LIMITS(.running = 3);
@@ -346,7 +347,7 @@ TEST(a_removed_kind_gets_no_rules)
 		CHECK_INT(query("select count(*) from (select %s_pause('a')) t", world.schema), ==, -1);
 		CHECK_INT(query("select count(*) from (select %s_put('a')) t", world.schema), ==, -1);
 	}
-	/* It is there as long as it has timeouts, and stays once it has rules. */
+	/* The kind exists while it has timeouts, and stays once it has rules. */
 	id = put(other, "a", HWT_S(3600));
 	if (!world.sqlite)
 		CHECK_INT(query("select count(*) from (select %s_put('a', at => 'tomorrow')) t", world.schema), ==, 1);
@@ -355,7 +356,7 @@ TEST(a_removed_kind_gets_no_rules)
 	CHECK_CALL(hwt_store_cancel(other, id), 0);
 	(void)query("delete from %s_timeout", world.schema);
 	CHECK_INT(kind_of(store, "a").each_group.running, ==, 3);
-	/* What a transaction of a user's leaves while it is removed does not come back with it. */
+	/* Rows that a user's transaction leaves during the removal do not come back with the kind. */
 	CHECK_CALL(hwt_store_remove_kind(store, "a"), 0);
 	CHECK(!is_there(store, "a"));
 	(void)query("insert into %s_group (bucket, kind, grp, paused) select 5, id, 'g', 1 = 1 from %s_kind",
@@ -365,7 +366,7 @@ TEST(a_removed_kind_gets_no_rules)
 	CHECK_INT(query("select count(*) from %s_group", world.schema), ==, 0);
 }
 
-/* By the process that has removed it, and that had put it before. */
+/* By the process that has removed the kind, and that had put timeouts of it before. */
 TEST(a_put_makes_a_removed_kind_again)
 {
 	CLOSING hwt_store *store = fresh_store();
@@ -383,7 +384,7 @@ TEST(a_put_makes_a_removed_kind_again)
 	CHECK(is_there(store, "a") == !world.sqlite);
 }
 
-/* A process that is stopped is no living one, and nobody knows that it will start again. */
+/* A stopped process is no living member, and nothing tells that it will start again. */
 TEST(a_start_makes_a_removed_kind_again)
 {
 	CLOSING hwt_store *store = fresh_store(), *other = open_store();
@@ -411,7 +412,7 @@ static void note_refusal(void *ctx, const char *message)
 	atomic_fetch_add(&refusals, strstr(message, "registered again with mode") != NULL);
 }
 
-/* A process that was stopped for longer than its lease: meanwhile the kind has become another one. */
+/* A process was stopped for longer than its lease: meanwhile the kind has got another mode. */
 TEST(a_process_that_comes_back_does_not_run_another_kind)
 {
 	hwt_store *store = FRESH(.warn = note_refusal);
@@ -421,13 +422,16 @@ TEST(a_process_that_comes_back_does_not_run_another_kind)
 	atomic_store(&refusals, 0);
 	register_with(store, "a", HWT_STORE_AT_LEAST_ONCE, 0);
 	CHECK_CALL(hwt_store_start(store), 0);
-	/* Removed and registered again, before it can see that its lease is over: it may look at any time. */
+	/*
+	 * The kind is removed and registered again before the process can see that its lease is over: it may look at
+	 * any time.
+	 */
 	(void)query("update %s_kind set mode = %u", world.schema, HWT_STORE_AT_MOST_ONCE);
 	(void)query("update %s_member set until_us = 0", world.schema);
 	look_now(store);
 	CHECK(wait_count(&refusals, 1));
 	id = put(other, "a", -1);
-	/* Each attempt to join makes it a member for a moment. */
+	/* Each attempt to join makes the process a member for a moment. */
 	WAIT_FOR(kind_of(other, "a").processes == 0);
 	CHECK_INT(stats_of_store(store).shards_held, ==, 0);
 	CHECK_INT(info_of(other, id).state, ==, HWT_STORE_PENDING);

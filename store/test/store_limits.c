@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Groups in a store: turns, priority, pauses, caps and rates.  What the order of starts tells needs no clock. */
+/*
+ * Groups in a store: turns, priority, pauses, caps and rates.  The tests judge by the order of starts, without a clock.
+ */
 #include "store_query.h"
 #include "front.h"
 #include "ahead/ahead.h"
@@ -14,7 +16,7 @@ static atomic_uint started, ended;
 static atomic_bool held;
 static pthread_mutex_t noting = PTHREAD_MUTEX_INITIALIZER;
 
-/* Notes its start, and waits while it is held.  What is counted in started has been written. */
+/* Notes its start, and waits while it is held.  Whoever reads started also finds the note. */
 static int note(const hwt_store_run *run, void *ctx)
 {
 	unsigned at;
@@ -63,7 +65,7 @@ static void wait_window(hwt_store *store, uint64_t count)
 	WAIT_FOR(stats_of_store(store).overdue == count);
 }
 
-/* At which of all starts the nth one of a group was; from 1 on. */
+/* The position of the nth start of a group among all starts, from 1 on. */
 static unsigned place_of(const char *group, unsigned n)
 {
 	for (unsigned i = 0; i < atomic_load(&started); i++)
@@ -81,7 +83,7 @@ static unsigned starts_of(const char *group)
 	return count;
 }
 
-/* Where in the queue for a thread the last of b's is; 0: not all of them are there, or too few of the flood. */
+/* The position of the last row of b in the queue for a thread; 0: not all are there, or too few rows of the flood. */
 static unsigned place_in_queue(hwt_store *store)
 {
 	unsigned at = 0, last = 0, of_b = 0, of_flood = 0;
@@ -105,7 +107,7 @@ TEST(what_was_begun_ahead_takes_turns_too)
 	put_in(store, "x", 0, 1);
 	CHECK(wait_count(&started, 1));
 	BEGIN_AHEAD(store);
-	put_in(store, "flood", 0, 100); /* with less than half a batch in the queue more is begun */
+	put_in(store, "flood", 0, 100); /* with less than half a batch in the queue more rows are begun */
 	put_in(store, "b", 0, 3);
 	WAIT_FOR((place = place_in_queue(store)) != 0);
 	CHECK_INT(place, >, 0);
@@ -115,12 +117,12 @@ TEST(what_was_begun_ahead_takes_turns_too)
 }
 
 /*
- * More of a group than the window keeps
+ * More rows of a group than the window keeps
  */
 
-#define SHARE 10 /* of a window of 200; of what has no group ten times as many */
+#define SHARE 10 /* of a window of 200; rows without a group have ten times as many */
 
-/* By priority, of the starts of a group behind the first. */
+/* By priority, the starts of a group after the first. */
 static void check_order(const char *group, unsigned count)
 {
 	int least = HWTS_PRIORITY_MAX;
@@ -162,7 +164,7 @@ TEST(what_a_group_has_beyond_its_share_starts_in_its_order_and_hides_nobody)
 	atomic_store(&hwts_test_window, 0);
 }
 
-/* Each put goes before all that the window keeps of the group, which may start nothing. */
+/* Each put goes before all rows that the window keeps of the group, and the group may start nothing. */
 TEST(what_a_group_that_may_begin_nothing_is_given_has_a_bound)
 {
 	for (unsigned full = 0; full < 2; full++) {
@@ -190,7 +192,7 @@ TEST(what_a_group_that_may_begin_nothing_is_given_has_a_bound)
 	}
 }
 
-/* The group has more than its share, all of which is due later. */
+/* The group has more rows than its share, all due later. */
 TEST(what_is_put_and_due_now_starts_without_a_reading)
 {
 	hwt_store_spec spec = SPEC("a", HWT_S(60), .group = "g");
@@ -208,7 +210,7 @@ TEST(what_is_put_and_due_now_starts_without_a_reading)
 		put_in(store, "g", 0, 1);
 		CHECK(wait_count(&ended, i + 1));
 	}
-	/* A look that goes on meanwhile may find some of them before their puts are heard of. */
+	/* A look that goes on meanwhile may find some rows before the news of their puts. */
 	CHECK_INT(atomic_load(&passes), <, SHARE);
 	atomic_store(&hwts_test_at, NULL);
 	CHECK_CALL(hwt_store_close(store), 0);
@@ -230,7 +232,7 @@ static void put_in_shard(hwt_store *store, uint32_t shard, int priority, unsigne
 	}
 }
 
-/* A rest that cannot be read goes before all, and then its shard is given.  On PostgreSQL it may have been read. */
+/* If a rest cannot be read the order is lost, and its shard is given up.  On PostgreSQL the rest may have been read. */
 TEST(what_waits_for_a_rest_goes_on_when_that_is_lost)
 {
 	NEEDS_SQLITE();
@@ -249,12 +251,12 @@ TEST(what_waits_for_a_rest_goes_on_when_that_is_lost)
 	WAIT_READ(store);
 	CHECK_CALL(hwt_store_pause(store, "a", NULL), 0);
 	WAIT_FOR(LOCKED(store, !hwts_rules_wanted(store)));
-	put_in_shard(store, 1, 0, 79); /* with the next one twice the share of what has no group */
+	put_in_shard(store, 1, 0, 79); /* with the next row twice the share of rows without a group */
 	put_in_shard(store, 0, 5, 2);
 	atomic_store(&front_only, "look");
 	front_arm(1, FRONT_BEFORE, 1u << 30);
 	CHECK_CALL(hwt_store_resume(store, "a", NULL), 0);
-	WAIT_FOR(stats_of_store(store).done == 1); /* whose end has woken whom it had to */
+	WAIT_FOR(stats_of_store(store).done == 1); /* whose end has woken every waiting thread */
 	WAIT_FOR(!LOCKED(store, hwts_window_may_begin(store)));
 	hwts_lock(store);
 	hwts_lose(store, &store->kinds->shards[0]);
@@ -287,7 +289,7 @@ TEST(what_another_process_puts_takes_turns_too)
  * Pauses
  */
 
-/* When what is due in a group that may run has started, all that was due before would have started, too. */
+/* When a due row of a group that may run has started, all rows that were due before would have started as well. */
 static void wait_for_another(hwt_store *store, unsigned others)
 {
 	unsigned before = starts_of("sentinel");
@@ -333,7 +335,7 @@ TEST(what_was_begun_ahead_does_not_start_after_the_news_of_a_pause)
 	CHECK(wait_count(&ended, 54));
 }
 
-/* No begin is answered until the group is paused; and what a process that has died held is as if it were due. */
+/* No begin is answered until the group is paused; and the rows of a process that has died are as if they were due. */
 TEST(what_may_have_been_begun_before_a_pause_can_be_cancelled_and_moved)
 {
 	NEEDS_POSTGRES(); /* a file answers */
@@ -372,7 +374,7 @@ TEST(what_may_have_been_begun_before_a_pause_can_be_cancelled_and_moved)
 	CHECK_CALL(hwt_store_close(store), 0);
 }
 
-/* It was due as it was replaced, and is begun in vain.  Then its time comes. */
+/* The row was due when it was replaced, and is begun in vain.  Then its time comes. */
 TEST(what_has_replaced_another_has_its_own_priority)
 {
 	CLOSING hwt_store *store = start_with(1, false);
@@ -406,13 +408,13 @@ TEST(what_has_replaced_another_has_its_own_priority)
  * Rates
  */
 
-/* So many at once, and then one an hour. */
+/* A rate of this burst, and then one start an hour. */
 static void limit_rate(hwt_store *store, uint32_t burst)
 {
 	CHECK_CALL(hwt_store_limit(store, "a", "g", &LIMITS(.start_every_ns = HWT_S(3600), .burst = burst)), 0);
 }
 
-/* Its transaction could not be opened, so it is given back. */
+/* The transaction could not be opened, so the run is given back. */
 TEST(a_run_that_cannot_start_costs_no_token)
 {
 	hwt_store *store = fresh_with(1, false);
@@ -430,7 +432,7 @@ TEST(a_run_that_cannot_start_costs_no_token)
 	CHECK_CALL(hwt_store_close(store), 0);
 }
 
-/* Its rules cannot be read, and so neither can the levels. */
+/* The rules cannot be read, and so neither can the levels. */
 TEST(a_process_that_stops_before_it_knew_the_levels_hands_them_over)
 {
 	hwt_store *store = start_with(4, false);
@@ -449,19 +451,19 @@ TEST(a_process_that_stops_before_it_knew_the_levels_hands_them_over)
 	atomic_store(&front_only, NULL);
 	CHECK_CALL(hwt_store_start(next), 0);
 	put_in(next, "g", 0, 5);
-	CHECK(wait_count(&ended, 3)); /* the one that was left */
+	CHECK(wait_count(&ended, 3)); /* the run that was left */
 	wait_for_another(next, 5);
 	CHECK_INT(starts_of("g"), ==, 3);
 }
 
-/* Nor does one whose next process has stopped before it had anything of the group. */
+/* Nor does a group get tokens if the next process has stopped before it had rows of the group. */
 TEST(after_a_death_a_group_begins_without_tokens)
 {
 	CLOSING hwt_store *store = start_with(4, false);
 
 	limit_rate(store, 3);
 	CHECK_CALL(hwt_store_stop(store), 0);
-	(void)query("update %s_shard set levels = null", world.schema); /* a process that died gives none */
+	(void)query("update %s_shard set levels = null", world.schema); /* a process that died hands over no levels */
 	CHECK_CALL(hwt_store_start(store), 0);
 	CHECK(wait_held(store, 8));
 	wait_for_another(store, 1); /* so it has read the rules */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* A transaction of a user that keeps a row locked, or the file: what does not concern it goes on. */
+/* A transaction of a user that keeps a row locked, or the file: rows and calls that need neither go on. */
 #include "store_query.h"
 
 #include "inside.h"
@@ -79,7 +79,7 @@ TEST(a_row_that_is_due_and_locked_delays_one_begin)
 	CHECK(wait_gone(store, id));
 }
 
-/* Rows of another table of the store's are locked, of the shards one (else -1): what is due elsewhere runs. */
+/* Rows of another table of the store are locked, those of one shard or of all (-1): due rows of other shards run. */
 static void check_locked(hwt_store *store, const char *table, const char *which, int32_t shard)
 {
 	const uint64_t done = stats_of_store(store).done;
@@ -113,8 +113,8 @@ TEST(locked_rows_of_other_tables_hold_up_no_run)
 }
 
 /*
- * A process that died had all shards but one.  What a user has locked is in the way of some: the others are taken, and
- * these once it is gone, not at the next renewal, which is far.
+ * A process that died had all shards but one.  The locks of a user are in the way of some shards: the others are taken,
+ * and these once the locks are gone, not at the next renewal, which is far off.
  */
 static void check_taken(const char *table, const char *which, uint64_t others)
 {
@@ -158,7 +158,7 @@ TEST(a_process_starts_while_a_transaction_has_made_a_kind)
 	CHECK_INT(query("select count(*) from %s_shard", world.schema), ==, 16);
 }
 
-/* Until so many wait for what a transaction of a user has locked. */
+/* Waits until n statements wait for locks of a user's transaction. */
 static void wait_locked(int n)
 {
 	WAIT_FOR(query("select count(*) from pg_stat_activity where wait_event_type = 'Lock'") >= n);
@@ -187,7 +187,7 @@ static void *put_keys(void *arg)
 	return NULL;
 }
 
-/* The row in the middle is locked, so both have what lies before it when it is not any more. */
+/* The row in the middle is locked, so both batches hold the rows before it when the lock goes. */
 TEST(batches_that_put_the_same_keys_in_opposite_orders_do_not_lock_each_other_out)
 {
 	NEEDS_POSTGRES(); /* SQLite has no locks of rows */
@@ -220,7 +220,7 @@ static void *cancel_locked(void *arg)
 {
 	const struct other *other = arg;
 
-	CHECK_INT(hwt_store_cancel(other->store, other->id), ==, 0); /* and not EAGAIN */
+	CHECK_INT(hwt_store_cancel(other->store, other->id), ==, 0); /* not EAGAIN */
 	return NULL;
 }
 
@@ -254,7 +254,7 @@ static int want_mutex(const hwt_store_run *run, void *ctx)
 	return 0;
 }
 
-/* Who writes a file, and how many threads of this process wait to. */
+/* The writer of a file, and the number of threads of this process that wait to write. */
 struct writers {
 	const struct sqlite_waiter *first;
 	bool has_writer;
@@ -276,7 +276,7 @@ static struct writers writers_of(struct sqlite_db *db)
 static void *holder; /* a user's connection */
 static atomic_uint strangers;
 
-/* As soon as it is begun, and before its transaction. */
+/* Called once a row is begun, and before its transaction. */
 static void hold_the_file(const char *at)
 {
 	if (strcmp(at, "begun") != 0 || holder)
@@ -291,7 +291,7 @@ static int look_whose(const hwt_store_run *run, void *ctx)
 	return count_run(run, ctx);
 }
 
-/* Its lease has ended meanwhile, so another process may have begun it. */
+/* The lease has ended meanwhile, so another process may have begun the row. */
 TEST(a_transaction_that_has_waited_for_the_file_for_longer_than_the_lease_does_not_start)
 {
 	NEEDS_SQLITE(); /* PostgreSQL begins it at once */
@@ -308,7 +308,7 @@ TEST(a_transaction_that_has_waited_for_the_file_for_longer_than_the_lease_does_n
 	CHECK(user_sql(holder, "rollback"));
 	disconnect_user(holder);
 	atomic_store(&hwts_test_at, NULL);
-	look_now(store); /* and takes it again */
+	look_now(store); /* and takes the shards again */
 	CHECK(wait_count(&ran, 1));
 	CHECK_INT(atomic_load(&strangers), ==, 0);
 	CHECK_CALL(hwt_store_stop(store), 0);
@@ -379,7 +379,7 @@ static void *write_as_control(void *arg)
 	return NULL;
 }
 
-/* As when hundreds of tasks have their transactions one after the other: the lease must not wait for all of them. */
+/* As when hundreds of tasks have transactions one after the other: the lease must not wait for all of them. */
 TEST(the_connection_of_control_is_the_next_to_write)
 {
 	NEEDS_SQLITE(); /* PostgreSQL locks rows */
@@ -411,7 +411,7 @@ static void *start_it(void *store)
 	return NULL;
 }
 
-/* Control itself waits for half of it. */
+/* Control itself waits for half of a lease. */
 TEST(a_start_waits_for_the_file_for_longer_than_a_lease)
 {
 	NEEDS_SQLITE();

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/*
- * The log of a SQLite store while somebody reads for long: a snapshot keeps the log from beginning again.
- */
+/* The log of a SQLite store during a long read: a snapshot keeps the log from beginning again. */
 #include "store.h"
 
 #include <dlfcn.h>
@@ -22,7 +20,7 @@ static sqlite3 *hold_snapshot(void)
 }
 
 static _Thread_local bool restarts;
-static _Thread_local unsigned naps; /* in a restart: who meets a lock sleeps a millisecond again and again */
+static _Thread_local unsigned naps; /* in a restart: a thread that meets a lock sleeps a millisecond again and again */
 static atomic_uint most_naps, ended_restarts;
 
 int nanosleep(const struct timespec *ns, struct timespec *left)
@@ -46,7 +44,7 @@ int sqlite3_wal_checkpoint_v2(sqlite3 *db, const char *name, int mode, int *page
 	naps = 0;
 	rc = real(db, name, mode, pages, moved);
 	if (restarts) {
-		if (naps > atomic_load(&most_naps)) /* control does it */
+		if (naps > atomic_load(&most_naps)) /* in control */
 			atomic_store(&most_naps, naps);
 		atomic_fetch_add(&ended_restarts, 1);
 	}
@@ -54,7 +52,7 @@ int sqlite3_wal_checkpoint_v2(sqlite3 *db, const char *name, int mode, int *page
 	return rc;
 }
 
-/* 80 MiB, far off: more than the log keeps once it has begun again. */
+/* Puts 80 MiB that are due far off: more than the log keeps once it has begun again. */
 static void lengthen_log(hwt_store *store)
 {
 	hwt_store_spec spec = SPEC("a", HWT_S(86400), .data = calloc(1, HWT_STORE_DATA_MAX), .len = HWT_STORE_DATA_MAX);
@@ -96,11 +94,11 @@ TEST(a_reader_that_holds_a_snapshot_does_not_hold_up_the_writers)
 	CHECK(wait_count(&ran, 30));
 	CHECK_INT(log_size(), >, LOG_MAX);
 	sqlite3_close(reader);
-	/* A renewal begins the log again, and the next commit gives back what is too much. */
+	/* A renewal begins the log again, and the next commit gives back the excess. */
 	LOOK_UNTIL(store, (put(store, "a", HWT_S(3600)), log_size() <= LOG_MAX));
 }
 
-/* Nobody has started the store: no control tends the log. */
+/* The store is not started, so no control tends the log. */
 TEST(commits_move_the_log_into_the_file)
 {
 	NEEDS_SQLITE();

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What a server forgets when it crashes or is replaced: begins and ends are not synced, so the last of them may be lost
- * although they were answered.  The process that held the rows lives on, and holds them still.
+ * Begins and ends that a server forgets when it crashes or is replaced: they are not synced, so the last of them may be
+ * lost although they were answered.  The process that held the rows lives on, and still holds them.
  */
 #include "store_query.h"
 
@@ -17,7 +17,7 @@
 static atomic_bool may_end;
 
 #ifdef HWT_STORE_POSTGRES
-/* The first run waits until the row that says "running" has been copied. */
+/* The first run waits until its row has been copied in the state "running". */
 static int run_slowly(const hwt_store_run *run, void *ctx)
 {
 	(void)run;
@@ -27,7 +27,7 @@ static int run_slowly(const hwt_store_run *run, void *ctx)
 	return 0;
 }
 
-/* A store with one timeout, which has run, and whose end the server has forgotten. */
+/* A store with one timeout that has run; the server has forgotten the end. */
 static hwt_store *forget_an_end(unsigned mode, int64_t period_ns, int64_t *id)
 {
 	hwt_store_kind kind = KIND(.name = "a", .task = run_slowly, .mode = mode, .horizon_ns = HWT_S(86400));
@@ -44,11 +44,14 @@ static hwt_store *forget_an_end(unsigned mode, int64_t period_ns, int64_t *id)
 	WAIT_FOR(stats_of_store(store).done != 0);
 	(void)query("delete from %s_timeout", world.schema);
 	(void)query("insert into %s_timeout select * from %s_copy", world.schema, world.schema);
-	(void)query("update %s_timeout set due_us = due_us - 1000000000", world.schema); /* so the net looks for it */
+	/* Overdue, so that the net looks for it. */
+	(void)query("update %s_timeout set due_us = due_us - 1000000000", world.schema);
 	return store;
 }
 
-/* The entry of the next run, an hour later, must not hide what the row says: a cancel would be refused until then. */
+/*
+ * The entry of the next run, an hour later, must not hide the state of the row: until then a cancel would be refused.
+ */
 TEST(a_series_whose_next_run_is_far_away_goes_on_at_once_when_the_server_forgot_an_end)
 {
 	NEEDS_POSTGRES();
@@ -81,7 +84,7 @@ TEST(what_runs_at_most_once_is_FAILED_when_the_server_forgot_its_end)
 }
 
 /*
- * Which transactions are synced
+ * Transactions that are synced
  */
 
 static int fail_once(const hwt_store_run *run, void *ctx)
@@ -91,7 +94,7 @@ static int fail_once(const hwt_store_run *run, void *ctx)
 	return atomic_fetch_add(&ran, 1) == 0 ? EPROTO : 0;
 }
 
-/* Notes, as the transaction of such a change commits, how it does so. */
+/* Notes, as the transaction of such a change commits, whether it is synced. */
 static void note_syncs(const char *change, const char *table, const char *when)
 {
 	(void)query("set client_min_messages = error; create table if not exists %s_sync (what text, how text)",
@@ -106,7 +109,7 @@ static void note_syncs(const char *change, const char *table, const char *when)
 		    world.schema, change, world.schema, table, when, world.schema);
 }
 
-/* So many were noted of a change (most 0: any number), and they all were synced, or none of them. */
+/* Checks that the change was noted this often (0: at least once), and that all its commits were synced, or none. */
 static void check_noted(const char *what, int64_t most, bool synced)
 {
 	int64_t noted = query("select count(*) from %s_sync where what like '%%%s'", world.schema, what);
@@ -128,8 +131,8 @@ static void fail_and_wait_for_the_next(hwt_store *store, unsigned mode, const ch
 }
 
 /*
- * Otherwise a crash of the server may undo the end.  If it takes the answer to the next begin, too, that is sent again,
- * and finds the run that has been.
+ * Else a crash of the server may undo the end.  If it also takes the reply to the next begin, the begin is sent again
+ * and finds the run that has ended.
  */
 TEST(what_runs_at_most_once_and_waits_again_was_filed_with_a_sync)
 {
@@ -140,7 +143,9 @@ TEST(what_runs_at_most_once_and_waits_again_was_filed_with_a_sync)
 	}
 }
 
-/* Or a look that has read the row before its run, and a crash that undoes the end, make FAILED what has been done. */
+/*
+ * Else a look that has read the row before its run, and a crash that undoes the end, make a run FAILED that succeeded.
+ */
 TEST(the_end_of_what_runs_at_most_once_is_synced)
 {
 	NEEDS_POSTGRES();
@@ -154,7 +159,7 @@ TEST(the_end_of_what_runs_at_most_once_is_synced)
 	check_noted("DELETE", 1, true);
 }
 
-/* Or a crash of the server undoes the begin, and it starts twice: that is not the role's to decide. */
+/* Else a crash of the server undoes the begin, and the run starts twice: this setting is not the role's to decide. */
 TEST(what_runs_at_most_once_is_synced_although_its_role_syncs_nothing)
 {
 	NEEDS_POSTGRES();
@@ -166,7 +171,7 @@ TEST(what_runs_at_most_once_is_synced_although_its_role_syncs_nothing)
 	}
 }
 
-/* Or a server that forgets it, or that takes the place of another, has one take what the other trusts to be its own. */
+/* Else, when a server forgets the take or is replaced, a process takes a shard that another believes to own. */
 TEST(a_lease_and_a_take_are_synced_although_the_role_syncs_nothing)
 {
 	NEEDS_POSTGRES();
@@ -188,10 +193,10 @@ TEST(a_lease_and_a_take_are_synced_although_the_role_syncs_nothing)
  * Begins that the server has forgotten
  */
 
-static _Atomic(hwt_store *) forgets; /* whose next begin is forgotten as it is answered */
+static _Atomic(hwt_store *) forgets; /* store whose next begin is forgotten as it is answered */
 static _Atomic(int64_t) moved;
 
-/* The server crashes, and comes back without begins that it has answered.  Returns when control has seen it. */
+/* The server crashes, and comes back without begins that it has answered.  Returns when control has seen that. */
 static void forget_begins_of(hwt_store *store, const char *group, int64_t id, void (*meanwhile)(void))
 {
 	int64_t before = LOCKED(store, store->runs->doubts);
@@ -206,7 +211,7 @@ static void forget_begins_of(hwt_store *store, const char *group, int64_t id, vo
 	WAIT_FOR(LOCKED(store, store->runs->doubts) != before);
 }
 
-/* Once it is pending there, and before this process begins it again. */
+/* Moves the row while it is pending in the database, before this process begins it again. */
 static void move_it(void)
 {
 	CHECK_INT(query("update %s_timeout set due_us = due_us + 3600000000 where state = 1 and id = %lld returning 1",
@@ -232,7 +237,7 @@ static void forget_this_begin(const char *where)
 	}
 }
 
-/* What is pulled waits for the program, however long that takes. */
+/* A run that is pulled waits for the program, however long that takes. */
 static hwt_store *with_pulled(void)
 {
 	hwt_store_kind kind = KIND(.name = "a", .flags = HWT_STORE_PULLED, .concurrency = 4);
@@ -264,7 +269,7 @@ static int64_t pull(hwt_store *store)
 	return id;
 }
 
-/* It may be pending there, and was cancelled or moved since. */
+/* The row may be pending in the database, and cancelled or moved since. */
 TEST(what_was_begun_and_is_not_started_is_begun_once_more_when_the_server_was_gone)
 {
 	NEEDS_POSTGRES();
@@ -275,7 +280,7 @@ TEST(what_was_begun_and_is_not_started_is_begun_once_more_when_the_server_was_go
 	atomic_store(&hwts_test_at, forget_this_begin);
 	put(store, "a", 0);
 	WAIT_FOR(!atomic_load(&forgets));
-	other = put_again(store); /* it would come behind the first */
+	other = put_again(store); /* it would come after the first */
 	CHECK_INT(pull(store), ==, other);
 	atomic_store(&hwts_test_at, NULL);
 	CHECK_CALL(hwt_store_close(store), 0);
@@ -295,7 +300,7 @@ TEST(what_was_begun_and_waits_to_start_is_begun_once_more_when_the_server_was_go
 	CHECK_CALL(hwt_store_close(store), 0);
 }
 
-/* From now on the database refuses to begin one of g beside another. */
+/* From now on the database refuses to begin two rows of g at once. */
 static void allow_one_of_g(void)
 {
 	(void)query("create function %s_one() returns trigger language plpgsql"
@@ -338,7 +343,7 @@ static void *sleep_until_called(void *arg)
 	hwt_store *store = arg;
 
 	pthread_mutex_lock(&store->lock);
-	atomic_store(&may_end, true); /* with the lock held, so it sleeps before another thread can take the lock */
+	atomic_store(&may_end, true); /* with the lock held, so the thread sleeps before another can take the lock */
 	hwts_wait_stirred(store, HWT_S(600));
 	pthread_mutex_unlock(&store->lock);
 	atomic_fetch_add(&ran, 1);
@@ -352,7 +357,7 @@ static bool is_called(hwt_store *store)
 	return poll(&fd, 1, 0) == 1;
 }
 
-/* A connection is no success: threads that can be connected and nothing else would keep each other from resting. */
+/* A connection is no success: threads that can connect and nothing else would keep each other from resting. */
 TEST(the_first_thread_whose_exchange_succeeds_again_calls_the_others)
 {
 	struct hwts_conn *conn = NULL;
@@ -375,7 +380,7 @@ TEST(the_first_thread_whose_exchange_succeeds_again_calls_the_others)
 }
 
 /*
- * A server that has been replaced: it may still believe that it writes, and what it is told is lost
+ * A server that has been replaced: it may still believe that it writes, and its commits are lost
  */
 
 #ifdef HWT_STORE_POSTGRES
@@ -388,14 +393,14 @@ TEST(a_server_that_was_replaced_is_not_used_any_more)
 	int64_t id = -7;
 
 	CHECK(wait_gone(store, put(store, "a", 0)));
-	CHECK((here & UINT32_MAX) == 1);     /* its timeline */
-	atomic_store(&db->origin, here + 1); /* as if another connection had met its successor */
+	CHECK((here & UINT32_MAX) == 1);     /* the timeline */
+	atomic_store(&db->origin, here + 1); /* as if another connection had met the successor */
 	CHECK_CALL(hwt_store_put(store, &SPEC("a", 0, .flags = 0), &id), ENOTCONN);
 	CHECK(strstr(hwt_store_error(), "timeline 1 of 2") != NULL);
 	CHECK_INT(id, ==, -7);
 	CHECK_INT(query("select count(*) from %s_timeout", world.schema), ==, 0);
-	LOOK_UNTIL(store, stats_of_store(store).reconnects > 0); /* control, too */
-	atomic_store(&db->origin, here - 1);                     /* ours is the successor */
+	LOOK_UNTIL(store, stats_of_store(store).reconnects > 0); /* control as well */
+	atomic_store(&db->origin, here - 1);                     /* this server is the successor */
 	put(store, "a", 0);
 	CHECK(wait_count(&ran, 2));
 	CHECK(atomic_load(&db->origin) == here);
@@ -425,7 +430,7 @@ int PQexitPipelineMode(PGconn *conn)
 	return real(conn);
 }
 
-/* An exchange begins by setting it, and ends by taking it back. */
+/* Called at the begin and at the end of an exchange. */
 int PQsetnonblocking(PGconn *conn, int on)
 {
 	int (*real)(PGconn *, int);
@@ -436,7 +441,7 @@ int PQsetnonblocking(PGconn *conn, int on)
 	return real(conn, on);
 }
 
-/* Puts two while the server is replaced in the midst of it; returns what the call said. */
+/* Puts two timeouts while the server is replaced amid the put; returns the error of the put. */
 static int put_and_meet(hwt_store *store, const char *key, enum meeting when)
 {
 	hwt_store_spec specs[] = { SPEC("a", HWT_S(3600), .key = key), spec_of("a", HWT_S(3600)) };
@@ -459,7 +464,7 @@ TEST(what_a_server_answers_that_was_replaced_meanwhile_is_not_taken_for_sure)
 	CLOSING hwt_store *store = fresh_store();
 
 	put(store, "a", HWT_S(3600)); /* ids are drawn, and statements are prepared */
-	/* One exchange, which has committed: it may be lost. */
+	/* One exchange, which has committed, and whose commit may be lost. */
 	CHECK_INT(put_and_meet(store, NULL, AT_THE_END), ==, ECONNRESET);
 	CHECK_INT(query("select count(*) from %s_timeout", world.schema), ==, 3);
 	/* With a key the commit is an exchange of its own: it is not sent, and nothing has happened. */
@@ -470,7 +475,7 @@ TEST(what_a_server_answers_that_was_replaced_meanwhile_is_not_taken_for_sure)
 	}
 }
 
-/* One of a group whose row is not there, though it was refused, is put once more. */
+/* A put of a batch whose row is missing, though a trigger refused it, is made once more: its session ends then. */
 static void end_session(const char *where)
 {
 	if (strcmp(where, "refused") == 0)
@@ -515,11 +520,11 @@ TEST(a_server_of_another_cluster_and_one_that_is_not_known_are_used)
 	struct pg_db *db = (struct pg_db *)store->db;
 	uint64_t here = atomic_load(&db->origin);
 
-	/* The url leads elsewhere now, to a cluster with fewer promotions. */
+	/* The url now leads elsewhere, to a cluster with fewer promotions. */
 	atomic_store(&db->origin, (here ^ (UINT64_C(1) << 40)) + 8);
 	put(store, "a", HWT_S(3600));
 	CHECK(atomic_load(&db->origin) == here);
-	/* A server that cannot say what it is. */
+	/* A server that cannot name its origin. */
 	CHECK_INT(hwts_conns_get(store, &conn), ==, 0);
 	pg_conn(conn)->origin = 0;
 	CHECK_INT(hwts_rows_get(conn, id, &info), ==, 0);
