@@ -21,7 +21,7 @@ struct page {
 
 static struct page page;
 
-/* Of a name, and of "" or {kind="..."} as it stands there; NaN: there is none. */
+/* The value of a sample; labels is "" or {kind="..."}, as in the text.  NaN: there is no such sample. */
 static double value_of(const char *name, const char *labels)
 {
 	for (size_t i = 0; i < page.count; i++)
@@ -30,13 +30,13 @@ static double value_of(const char *name, const char *labels)
 	return 0.0 / 0.0;
 }
 
-/* What the lines before have said. */
+/* What the parser knows from the lines before. */
 struct reading {
 	char family[96], type[16], seen[64][96];
 	bool has_help;
 };
 
-/* "# HELP name text" and then "# TYPE name type", once a name, before its samples. */
+/* "# HELP name text" and then "# TYPE name type", once for a name, before its samples. */
 static bool read_comment(struct reading *reading, const char *line)
 {
 	char name[96], type[16];
@@ -62,7 +62,7 @@ static bool read_comment(struct reading *reading, const char *line)
 #define LABEL "[a-zA-Z_][a-zA-Z_0-9]*=\"([^\"\\\\]|\\\\[\\\\\"n])*\""
 #define SAMPLE "^([a-z_]+)((\\{" LABEL "(," LABEL ")*\\})?) ([0-9][0-9.e+-]*)$"
 
-/* Its name is that of its family, and a histogram's has an ending. */
+/* A sample has the name of its family; a histogram's sample adds an ending. */
 static bool belongs(const struct reading *reading, const char *name)
 {
 	size_t own = strlen(reading->family);
@@ -80,7 +80,7 @@ static void copy_match(char *to, size_t size, const char *line, regmatch_t at)
 	(void)snprintf(to, size, "%.*s", (int)(at.rm_eo - at.rm_so), line + at.rm_so);
 }
 
-/* One that is not there yet. */
+/* Reads a sample; false if it is there already. */
 static bool read_sample(const struct reading *reading, const char *line)
 {
 	struct sample *sample = &page.samples[page.count];
@@ -138,7 +138,7 @@ static void end_page(void)
 	page.text = NULL;
 }
 
-/* All buckets of a kind: they rise, and end with +Inf, which is the count. */
+/* All buckets of a kind: the counts rise, and end with +Inf, whose count is the total. */
 static double check_buckets(const char *kind)
 {
 	char labels[512];
@@ -172,7 +172,7 @@ static int fail_run(const hwt_store_run *run, void *ctx)
 	return hwt_store_give_up(run, "no");
 }
 
-/* Of two kinds each has its own, and the store has the sum. */
+/* Each of two kinds has its own numbers, and the store has the sum. */
 TEST(a_kind_has_numbers_of_its_own)
 {
 	hwt_store_stats a = HWT_STORE_STATS_INIT, b = HWT_STORE_STATS_INIT, all;
@@ -186,7 +186,7 @@ TEST(a_kind_has_numbers_of_its_own)
 	for (int i = 0; i < 3; i++)
 		CHECK(wait_gone(store, put(store, "a", -1)));
 	CHECK(wait_store_state(store, put(store, "b", -1), HWT_STORE_FAILED));
-	(void)put(store, "b", HWT_S(60)); /* the window is of minutes, as the lease is */
+	(void)put(store, "b", HWT_S(60)); /* the window covers minutes, as the lease does */
 	WAIT_FOR(stats_of_store(store).window == 1);
 	all = settled_stats(store);
 	CHECK_CALL(hwt_store_read_kind_stats(store, "a", &a), 0);
@@ -228,7 +228,7 @@ TEST(what_makes_no_sense_is_refused)
 	CHECK(hwt_store_error()[0] != '\0');
 }
 
-/* Four that are moved, and one that is not there. */
+/* Moves four timeouts that exist, and one that does not. */
 static void move_in_each_way(hwt_store *store, int64_t id)
 {
 	const hwt_store_when past = { .due_us = now_us() - 1000000 };
@@ -257,7 +257,7 @@ TEST(prometheus_reads_what_is_counted)
 	CHECK_CALL(hwt_store_start(store), 0);
 	for (int i = 0; i < 3; i++)
 		CHECK(wait_gone(store, put(store, "a", -1)));
-	id = put(store, "b", HWT_S(3600)); /* nobody runs it */
+	id = put(store, "b", HWT_S(3600)); /* no process runs it */
 	move_in_each_way(store, id);
 	(void)settled_stats(store);
 	read_page(store);
@@ -297,7 +297,7 @@ TEST(names_are_escaped)
 	end_page();
 }
 
-/* Nothing of a name acts on the terminal that shows the page, and no two names are one label. */
+/* No byte of a name acts on the terminal that shows the page, and no two names give the same label. */
 TEST(controls_in_names_are_escaped)
 {
 	static const struct {
@@ -330,7 +330,7 @@ TEST(controls_in_names_are_escaped)
 	end_page();
 }
 
-/* With any room it is whole lines, and the length is that of the whole text. */
+/* A buffer of any length gets whole lines, and the returned length is that of the whole text. */
 TEST(a_short_buffer_has_whole_lines)
 {
 	CLOSING hwt_store *store = fresh_store();
@@ -351,7 +351,7 @@ TEST(a_short_buffer_has_whole_lines)
 	}
 }
 
-/* Its own numbers are there without the database. */
+/* The process's own numbers are there without the database. */
 TEST(a_database_that_is_away_is_no_failure)
 {
 	hwt_store *store = fresh_store();

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/*
- * How runs end: retries, FAILED, periods, transactions, put_on, at most once.
- */
+/* How runs end: retries, FAILED, periods, transactions, put_on, at most once. */
 #include "store_query.h"
 
 #include "inside.h"
@@ -28,7 +26,7 @@ static hwt_store *store_with(const hwt_store_kind *kind)
 
 struct failing {
 	atomic_uint ran;
-	atomic_uint fail_first; /* so many runs fail */
+	atomic_uint fail_first; /* this number of runs fail first */
 	int64_t at_ns[32];
 	unsigned attempts[32];
 };
@@ -70,10 +68,10 @@ TEST(a_failing_run_is_tried_again_after_a_growing_back_off)
 struct warned {
 	_Atomic(hwt_store *) store;
 	_Atomic int64_t id;
-	atomic_uint failed; /* how often the row was so when it was reported failed */
+	atomic_uint failed; /* how often the row was FAILED when the failure was reported */
 };
 
-/* The end is committed: each caller that asks now is told so. */
+/* The end is committed before the warning: a caller that asks now sees FAILED. */
 static void look_at_failed(void *ctx, const char *message)
 {
 	struct warned *warned = ctx;
@@ -124,10 +122,13 @@ TEST(after_max_attempts_it_is_failed_and_kept_until_it_is_rescheduled_replaced_o
 	CHECK_INT(info.attempt, ==, 2);
 	CHECK(strcmp(info.error, strerror(EPERM)) == 0 && strcmp(info.key, "k") == 0);
 	CHECK_INT(settled_stats(store).failed, ==, 1);
-	/* It keeps its key. */
+	/* The row keeps its key. */
 	CHECK_CALL(hwt_store_put(store, &spec, &other), EEXIST);
 	CHECK_INT(other, ==, id);
-	/* Pending again, from the first attempt on: one more fails, then it is done; as it is replaced, too. */
+	/*
+	 * Pending again, from the first attempt on: one more run fails, then one succeeds; the same when the row is
+	 * replaced.
+	 */
 	for (int replaces = 0; replaces < 2; replaces++) {
 		spec.flags = HWT_STORE_REPLACE;
 		if (replaces)
@@ -141,13 +142,13 @@ TEST(after_max_attempts_it_is_failed_and_kept_until_it_is_rescheduled_replaced_o
 		id = put_spec(store, &spec);
 		CHECK(wait_store_state(store, id, HWT_STORE_FAILED));
 	}
-	/* And one that is removed. */
+	/* A failed row can be removed. */
 	CHECK_CALL(hwt_store_cancel(store, id), 0);
 	CHECK_CALL(hwt_store_get(store, id, &info), ENOENT);
 	CHECK_CALL(hwt_store_cancel(store, id), ENOENT);
 }
 
-/* What a program does at each of its starts. */
+/* As a program does at each start. */
 TEST(a_series_that_has_failed_is_revived_by_the_put_of_the_next_start)
 {
 	struct failing failing = { .fail_first = 2 };
@@ -171,12 +172,12 @@ TEST(a_series_that_has_failed_is_revived_by_the_put_of_the_next_start)
 	CHECK_INT(info.period_ns, ==, HWT_S(60));
 	CHECK_INT(info.due_us, >, now_us() + 1000000);
 	CHECK(info.error[0] == '\0');
-	/* One that is pending is left alone. */
+	/* A pending row is left alone. */
 	specs[0].period_ns = HWT_S(90);
 	CHECK_CALL(hwt_store_put(store, &specs[0], &ids[0]), EEXIST);
 	CHECK_INT(ids[0], ==, id);
 	CHECK_INT(info_of(store, id).period_ns, ==, HWT_S(60));
-	/* Into the window, where it fails once more. */
+	/* The row enters the window, and fails once more. */
 	atomic_store(&failing.ran, 0);
 	CHECK_CALL(hwt_store_reschedule(store, id, 0), 0);
 	CHECK(wait_store_state(store, id, HWT_STORE_FAILED));
@@ -189,7 +190,7 @@ TEST(a_series_that_has_failed_is_revived_by_the_put_of_the_next_start)
 	CHECK_INT(ids[0], ==, id);
 }
 
-/* It goes on with its attempts: only one that is FAILED, put anew or done starts from 1. */
+/* The attempts go on: only a row that is FAILED, put again or done starts from 1. */
 TEST(one_that_waits_for_its_retry_keeps_its_attempts_when_it_is_rescheduled)
 {
 	struct failing failing = { .fail_first = 2 };
@@ -220,7 +221,7 @@ enum { EFFECT_FAILS = 1, ENDS_IT, ENDS_AND_BEGINS, STATEMENT_FAILS, PUTS };
 struct effect {
 	hwt_store *store;
 	atomic_uint ran;
-	unsigned what; /* in the first run */
+	unsigned what; /* what the first run does */
 };
 
 static int have_effect(const hwt_store_run *run, void *ctx)
@@ -242,7 +243,8 @@ static int have_effect(const hwt_store_run *run, void *ctx)
 		break;
 	case STATEMENT_FAILS:
 		CHECK(!user_sql(run->connection, "select * from no_such_table"));
-		return world.sqlite ? EIO : 0; /* SQLite's transaction goes on; of PostgreSQL's nothing is left */
+		/* SQLite's transaction goes on; PostgreSQL has rolled its transaction back. */
+		return world.sqlite ? EIO : 0;
 	case PUTS: {
 		hwt_store_spec spec = spec_of("a", 0);
 		hwt_store_info info = HWT_STORE_INFO_INIT;
@@ -277,7 +279,7 @@ static hwt_store *effect_store(struct effect *effect, unsigned what)
 }
 
 #ifdef HWT_STORE_SQLITE
-static sqlite3_stmt *left; /* in the middle, by the first run */
+static sqlite3_stmt *left; /* a statement in progress, left by the first run */
 
 static int leave_a_select(const hwt_store_run *run, void *ctx)
 {
@@ -346,7 +348,7 @@ static void ignore(void *arg, const PGresult *notice)
 	atomic_fetch_add((atomic_uint *)arg, 1);
 }
 
-/* libpq gives back the receiver before, and not its argument. */
+/* libpq returns the previous receiver, and not its argument. */
 static int listen_for_a_while(const hwt_store_run *run, void *ctx)
 {
 	PQnoticeReceiver before = PQsetNoticeReceiver(run->connection, ignore, ctx);
@@ -461,7 +463,7 @@ TEST(a_task_puts_in_its_own_transaction)
 
 #ifdef HWT_STORE_SQLITE
 
-/* The caller's connection waits for the lock, for ten seconds. */
+/* The caller's connection waits ten seconds for the lock. */
 static int commit_later(void *locks, int count)
 {
 	if (count == 0) {
@@ -471,7 +473,9 @@ static int commit_later(void *locks, int count)
 	return 1;
 }
 
-/* It was due beyond the horizon as it was put, and is not when the row is written: looks have passed it meanwhile. */
+/*
+ * The row was due beyond the horizon when it was put, and no longer is when it is written: looks have passed meanwhile.
+ */
 TEST(what_is_put_on_a_connection_that_waits_for_the_lock_is_told_of)
 {
 	NEEDS_SQLITE();
@@ -505,7 +509,7 @@ TEST(what_is_put_on_a_connection_exists_if_that_commits)
 	CHECK(user_sql(connection, "rollback"));
 	sleep_ms(100);
 	CHECK_INT(atomic_load(&ran), ==, 0);
-	/* Committed: it runs soon, though no thread of the store has put it. */
+	/* After the commit it runs soon, though no thread of the store has put it. */
 	CHECK(user_sql(connection, "begin"));
 	CHECK_CALL(hwt_store_put_on(store, connection, &spec, &id), 0);
 	sleep_ms(50);
@@ -560,7 +564,7 @@ TEST(a_transaction_that_commits_late_is_found)
 	hwt_store_spec spec = spec_of("a", HWT_MS(1200));
 	int64_t id = 0;
 
-	/* SQLite's lock is held for so long that a short lease would end. */
+	/* SQLite's lock is held longer than a short lease. */
 	CLOSING hwt_store *store = FRESH(.lease_ns = HWT_S(on_sqlite() ? 20 : 1));
 	CHECK_CALL(
 	    hwt_store_register(store, &KIND(.name = "a", .task = count_run, .horizon_ns = HWT_S(on_sqlite() ? 14 : 1))),
@@ -569,7 +573,7 @@ TEST(a_transaction_that_commits_late_is_found)
 	USER *connection = connect_user();
 	CHECK(user_sql(connection, "begin"));
 	CHECK_CALL(hwt_store_put_on(store, connection, &spec, &id), 0);
-	sleep_ms(1700); /* some look-aheads go by, and its due time */
+	sleep_ms(1700); /* several look-aheads, and the due time, pass */
 	CHECK_INT(atomic_load(&ran), ==, 0);
 	CHECK(user_sql(connection, "commit"));
 	CHECK(wait_count(&ran, 1));
@@ -611,7 +615,7 @@ static hwt_store *slow_store(struct slow *slow)
 	return store;
 }
 
-/* How many have been begun, and their tasks have not returned. */
+/* The number of rows that are begun, and whose tasks have not returned. */
 static int64_t begun_and_open(struct slow *slow)
 {
 	int64_t begun = 20 - COUNT("state = 1");

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What was lost is found again: news, wake-ups, ticks of the timer in front, rows on their way into the window.  And
- * nothing is lost when threads start, stop or look at awkward moments: there the net must have had nothing to do.
+ * The net finds what was lost: news, wake-ups, ticks of the timer in front, rows on their way into the window.  Nothing
+ * is lost when threads start, stop or look at awkward moments: in those tests the net must have found nothing.
  */
 #include "store.h"
 
@@ -33,7 +33,8 @@ TEST(what_was_lost_on_its_way_into_the_window_runs_two_thirds_of_a_lease_late)
 
 	atomic_store(&hwts_test_loses_rows, true);
 	for (int i = 0; i < 20; i++)
-		put(store, "a", 0); /* no look has it before the marks, which are 5 s ahead, however late it comes */
+		/* No look reads the rows before the marks, which are 5 s ahead, however late the look comes. */
+		put(store, "a", 0);
 	CHECK(wait_count(&ran, 20));
 	CHECK_INT(atomic_load(&hwts_test_rescued) - rescued, >=, 20);
 	atomic_store(&hwts_test_loses_rows, false);
@@ -52,20 +53,20 @@ TEST(what_the_timer_in_front_has_forgotten_runs_two_thirds_of_a_lease_late)
 }
 
 /*
- * Of the beginner, the tasks and the ender, one after the other.  What is begun waits for the next renewal, longer than
- * the beginner would leave it in the queue.
+ * The beginner, the tasks and the ender in turn miss their wake-ups.  Rows that are begun wait for the next renewal,
+ * longer than the beginner would leave them in the queue.
  */
 TEST(threads_that_missed_a_wake_up_are_woken_by_the_renewal)
 {
 	CLOSING hwt_store *store = started(LEASE_NS);
 	int64_t id;
 
-	sleep_ms(100); /* they all wait */
+	sleep_ms(100); /* all threads wait */
 	atomic_store(&hwts_test_keeps_begun, true);
 	atomic_store(&hwts_test_loses_wakes, true);
 	id = put(store, "a", 0);
 	CHECK(wait_count(&ran, 1));
-	CHECK(wait_gone(store, id)); /* ended, too */
+	CHECK(wait_gone(store, id)); /* its end is committed as well */
 	atomic_store(&hwts_test_loses_wakes, false);
 	atomic_store(&hwts_test_keeps_begun, false);
 }
@@ -76,7 +77,7 @@ TEST(threads_that_missed_a_wake_up_are_woken_by_the_renewal)
 
 static struct {
 	hwt_store *store;
-	_Atomic(hwt_store *) other; /* which leaves */
+	_Atomic(hwt_store *) other; /* the process that leaves */
 } looks;
 
 static void let_it_leave(const char *where)
@@ -88,10 +89,10 @@ static void let_it_leave(const char *where)
 	other = atomic_exchange(&looks.other, NULL);
 	if (other)
 		CHECK_INT(hwt_store_stop(other), ==, 0);
-	sleep_ms(other ? 100 : 0); /* until the news are here */
+	sleep_ms(other ? 100 : 0); /* until the news is there */
 }
 
-/* The news come between a look and the sleep behind it, so nothing wakes control for them. */
+/* The news comes between a look and the sleep after it, so it does not wake control. */
 TEST(a_process_that_leaves_while_the_other_one_looks_leaves_its_shards_at_once)
 {
 	CLOSING hwt_store *store = started(HWT_S(3600)); /* a look each 20 minutes: longer than patience */
@@ -99,7 +100,7 @@ TEST(a_process_that_leaves_while_the_other_one_looks_leaves_its_shards_at_once)
 
 	register_and_start(other, &KIND(.name = "a", .task = count_not_early));
 	CHECK(wait_held(store, 4));
-	sleep_ms(300); /* the looks that its coming has caused are over */
+	sleep_ms(300); /* the looks that the new member has caused are over */
 	looks.store = store;
 	atomic_store(&looks.other, other);
 	atomic_store(&hwts_test_at, let_it_leave);
@@ -112,7 +113,7 @@ TEST(a_process_that_leaves_while_the_other_one_looks_leaves_its_shards_at_once)
 }
 
 static hwt_store *_Atomic puts_behind;
-static int64_t behind_us; /* beyond the mark of a first look, and not beyond that of a second */
+static int64_t behind_us; /* beyond the mark of a first look, and before the mark of a second */
 
 static void put_behind_the_look(const char *where)
 {
@@ -131,8 +132,8 @@ static void put_behind_the_look(const char *where)
 }
 
 /*
- * The look has read the shards, and its marks are not set yet.  It is due in 400 s, so nothing but the window shows it:
- * the net looks for what is overdue, and the next look that nobody asks for comes in 200 s.
+ * The look has read the shards, and has not set its marks.  The row is due in 400 s, so only the window shows it: the
+ * net looks for overdue rows, and the next look that is not asked for comes in 200 s.
  */
 TEST(what_is_put_between_a_look_and_its_marks_comes_into_the_window)
 {

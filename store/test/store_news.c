@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/*
- * News between processes on one SQLite file: how soon, on a disk that is slow, and at what cost while nothing happens.
- */
+/* News between processes on one SQLite file: its delay, on a slow disk, and its cost while nothing happens. */
 #include "store.h"
 
 #include "inside.h"
@@ -14,7 +12,7 @@
 #define SYNC_MS 100
 
 /*
- * A disk on which a sync takes SYNC_MS: SQLite's own functions but one.
+ * A disk on which a sync takes SYNC_MS: SQLite's own functions but one
  */
 
 static sqlite3_vfs *fast, slow;
@@ -35,7 +33,7 @@ static int open_slowly(sqlite3_vfs *vfs, const char *name, sqlite3_file *file, i
 
 	if (rc != SQLITE_OK || !(flags & SQLITE_OPEN_WAL))
 		return rc;
-	if (!fast_methods) { /* the first one is opened while no other thread is there */
+	if (!fast_methods) { /* the first file is opened while there is no other thread */
 		fast_methods = file->pMethods;
 		slow_methods = *file->pMethods;
 		slow_methods.xSync = sync_slowly;
@@ -55,13 +53,13 @@ static void use_slow_disk(void)
 	CHECK_INT(sqlite3_vfs_register(&slow, 1), ==, SQLITE_OK);
 }
 
-/* No look-ahead finds what others put: there is one each 200 s. */
+/* Looks ahead come each 200 s, so they find no row of another process in a test. */
 static hwt_store *holder(void)
 {
 	return run_tasks(open_store(), count_run, HWT_STORE_AT_LEAST_ONCE);
 }
 
-/* A connection of control's that listens. */
+/* A connection of control that listens. */
 static struct hwts_conn *listener(hwt_store *store)
 {
 	struct hwts_conn *conn = NULL;
@@ -105,12 +103,12 @@ static void no_news(void *ctx, const struct hwts_due *due)
 }
 
 /*
- * Control says at each turn that there may be news, and comes again when it is told to.  After a write it is told some
- * 30 times, however slow it is: the time between is a quarter of that since.
+ * Control checks for news at each turn, and comes back when the engine says.  After a write it comes back some 30
+ * times, whatever the pace: each pause is a quarter of the time since the write.
  */
 TEST(an_idle_process_looks_for_news_seldom)
 {
-	NEEDS_SQLITE(); /* PostgreSQL tells its news */
+	NEEDS_SQLITE(); /* PostgreSQL sends its news */
 	CLOSING hwt_store *store = fresh_store(), *other = open_store();
 	struct hwts_conn *conn = listener(store);
 	const unsigned most = 100;
@@ -146,14 +144,17 @@ static void leave_hints(struct sqlite_conn *conn, int64_t count, int64_t at_us)
 	CHECK_INT(hwts_sqlite_do(conn, TEXT, WITH(count, at_us)), ==, 0);
 }
 
-/* The oldest at ahead_us from now, then some that are a minute old, and 10 that are not. */
+/*
+ * Leaves a hint at ahead_us from now, then hints of a minute ago (old: their number), and 10 of now, which tending has
+ * to keep.
+ */
 static void tend_hints(int64_t ahead_us, int64_t old)
 {
 	int64_t now_us, left;
 	struct hwts_conn *conn;
 	hwt_store *store;
 
-	store = FRESH(.lease_ns = HWT_S(3600)); /* a twelfth of it is the most that tending takes */
+	store = FRESH(.lease_ns = HWT_S(3600)); /* tending takes at most a twelfth of it */
 	CHECK_INT(store->engine->connect(store->db, HWTS_CONTROL, &conn), ==, 0);
 	now_us = hwts_wall_us();
 	leave_hints(sqlite_conn(conn), 1, now_us + ahead_us);
@@ -162,7 +163,7 @@ static void tend_hints(int64_t ahead_us, int64_t old)
 	store->engine->tend(conn);
 	left = hints_left(sqlite_conn(conn));
 	CHECK_INT(left, <=, 10);
-	if (hwts_wall_us() - now_us < 10 * HWTS_S_US) /* or the last have grown old meanwhile */
+	if (hwts_wall_us() - now_us < 10 * HWTS_S_US) /* else the last hints have grown old meanwhile */
 		CHECK_INT(left, ==, 10);
 	store->engine->disconnect(conn);
 	CHECK_CALL(hwt_store_close(store), 0);
@@ -175,7 +176,7 @@ TEST(hints_go_as_quickly_as_they_come)
 	tend_hints(-60 * HWTS_S_US, 100000);
 }
 
-/* A clock that was an hour ahead has been set right; or that, and nothing has been put for a minute. */
+/* A clock that was an hour ahead has been set right; in the second case nothing has been put for a minute as well. */
 TEST(hints_go_although_one_is_of_the_future)
 {
 	NEEDS_SQLITE();
@@ -184,12 +185,12 @@ TEST(hints_go_although_one_is_of_the_future)
 }
 
 /*
- * A process that can have no inotify: there is a limit of them, and systems without
+ * A process without inotify: its number is limited, and some systems have none
  */
 
 static atomic_bool no_inotify;
 
-int inotify_init1(int flags); /* <sys/inotify.h> is not on each system */
+int inotify_init1(int flags); /* not all systems have <sys/inotify.h> */
 
 int inotify_init1(int flags)
 {
@@ -209,7 +210,7 @@ static void count_news(void *ctx, const struct hwts_due *due)
 	++*(unsigned *)ctx;
 }
 
-/* A process listens again whenever it takes shards. */
+/* A process listens again when it takes shards. */
 TEST(to_listen_again_passes_over_no_news)
 {
 	NEEDS_SQLITE();
@@ -227,7 +228,7 @@ TEST(to_listen_again_passes_over_no_news)
 		CHECK_INT(store->engine->listen(conn, &shard, 1, true), ==, 0);
 		CHECK_INT(store->engine->news(conn, true, count_news, &heard, &again_ns), ==, 0);
 		CHECK_INT(heard, ==, 1);
-		CHECK_INT(again_ns, >, 0); /* another look, in any case */
+		CHECK_INT(again_ns, >, 0); /* another check, in any case */
 		CHECK_INT(again_ns, <=, HWT_MS(20));
 		store->engine->disconnect(conn);
 	}
@@ -260,7 +261,9 @@ static unsigned open_descriptors(void)
 	return count;
 }
 
-/* It looks by the clock then, and a listen that failed leaves one descriptor behind, which the next one uses. */
+/*
+ * The process then checks by the clock.  A listen that failed leaves one descriptor behind, which the next listen uses.
+ */
 TEST(news_is_heard_though_there_was_no_memory_to_listen)
 {
 	NEEDS_SQLITE();

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What a store is opened on: a file that must stay the same wherever the process and its links go, tables that somebody
- * has edited, a url with a password; and what its threads leave to the program.
+ * What a store is opened on: a file that must stay the same wherever the process and its links go; tables that a user
+ * has edited; a url with a password.  And the signals, files and forks of the program around it.
  */
 #include "store_query.h"
 
@@ -14,7 +14,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* Where the store is when its url is relative. */
+/* Opens the store of a relative url. */
 static hwt_store *open_at(const char *url)
 {
 	hwt_store_config config = store_config();
@@ -25,7 +25,7 @@ static hwt_store *open_at(const char *url)
 	return store;
 }
 
-/* Each with connections that it makes now. */
+/* Uses connections that are made now. */
 static void put_and_run(hwt_store *store)
 {
 	atomic_uint runs = 0;
@@ -39,7 +39,7 @@ static void put_and_run(hwt_store *store)
 	(void)put(store, "a", HWT_S(3600));
 }
 
-/* A link to a file that is there or not yet, by its relative path.  Then process and link go elsewhere. */
+/* A link to a file that exists or not yet, by its relative path.  Then process and link go elsewhere. */
 static void check_link(bool is_there)
 {
 	char before[512], link[64], other[64], url[80];
@@ -76,7 +76,7 @@ TEST(a_store_stays_where_it_was_opened)
  * On connections to other stores
  */
 
-/* Where another store has tables of the same names: another file, or another database. */
+/* Another store with tables of the same names, in another file or another database. */
 static void name_other(char url[TEXT_MAX])
 {
 	if (world.sqlite) {
@@ -116,7 +116,7 @@ static void check_refused(hwt_store *store, void *connection)
 	CHECK_CALL(hwt_store_reschedule_on(store, connection, &which, (hwt_store_when){ .delay_ns = 0 }), EINVAL);
 }
 
-/* There the kind has another number, and its number is another kind's, whose task would run. */
+/* In the other store the kind has another number, and this number is another kind's, whose task would run. */
 TEST(a_put_on_a_connection_to_another_store_is_refused)
 {
 	char url[TEXT_MAX];
@@ -128,7 +128,7 @@ TEST(a_put_on_a_connection_to_another_store_is_refused)
 	put(store, "it's mail", HWT_S(600));
 	name_other(url);
 	connection = connect_to(url);
-	check_refused(store, connection); /* there is none */
+	check_refused(store, connection); /* there are no tables yet */
 	CLOSING hwt_store *other = open_at(url);
 	put(other, "delete", HWT_S(600));
 	put_key(other, "it's mail", "used", HWT_S(600));
@@ -136,7 +136,7 @@ TEST(a_put_on_a_connection_to_another_store_is_refused)
 	check_refused(store, connection);
 	spec = spec_of("it's mail", HWT_S(600));
 	CHECK_CALL(hwt_store_put_on(other, connection, &spec, &id), 0);
-	CHECK(user_sql(connection, "commit")); /* nothing is wrong with it */
+	CHECK(user_sql(connection, "commit")); /* the transaction is still good */
 	CHECK_CALL(hwt_store_cancel(other, id), 0);
 	CHECK_CALL(hwt_store_cancel_key(other, "it's mail", "used"), 0);
 	disconnect_user(connection);
@@ -146,7 +146,7 @@ TEST(a_put_on_a_connection_to_another_store_is_refused)
 	disconnect_user(connection);
 }
 
-/* Made by hand: the text that tells stores apart, and the number of the kind, are the same there. */
+/* A copy made by hand has the same text that tells stores apart, and the same number of the kind. */
 TEST(a_put_on_a_connection_to_a_copy_of_the_store_is_refused)
 {
 	char url[TEXT_MAX];
@@ -165,14 +165,14 @@ TEST(a_put_on_a_connection_to_a_copy_of_the_store_is_refused)
 	CHECK_CALL(hwt_store_close(other), 0);
 	CHECK(user_sql(connection, "begin"));
 	check_refused(store, connection);
-	CHECK(user_sql(connection, "commit")); /* nothing is wrong with it */
+	CHECK(user_sql(connection, "commit")); /* the transaction is still good */
 	other = open_at(url);
 	CHECK_CALL(hwt_store_put_on(other, connection, &spec, &id), 0);
 	CHECK_CALL(hwt_store_cancel(other, id), 0);
 	disconnect_user(connection);
 }
 
-/* PostgreSQL: statements name the schema, and a connection of another encoding would look for another one. */
+/* PostgreSQL: statements name the schema, and a connection with another encoding would look for another name. */
 TEST(a_put_on_a_connection_that_cannot_say_the_schema_is_refused)
 {
 	NEEDS_POSTGRES();
@@ -206,7 +206,7 @@ TEST(a_kind_that_has_another_name_on_the_connection_is_not_put)
 	CHECK_INT(query("select count(*) from %s_timeout", world.schema), ==, 1);
 }
 
-/* A process that lives on notices with its next connection. */
+/* A process that lives on notices it with its next connection. */
 TEST(a_store_that_took_the_place_of_another_is_told)
 {
 	struct hwts_conn *conn = NULL;
@@ -221,7 +221,7 @@ TEST(a_store_that_took_the_place_of_another_is_told)
 	put(store, "a", HWT_S(600));
 }
 
-/* A task of one may not call the other, whose lock it has: EDEADLK, by whichever path that is reached. */
+/* A task of one store may not call the other, whose lock its transaction has: EDEADLK, by whichever path. */
 static hwt_store *other_store;
 static atomic_int other_rc;
 
@@ -256,7 +256,7 @@ TEST(two_paths_to_a_file_are_one_lock)
 static sqlite3_vfs without_memory;
 static sqlite3_io_methods methods;
 
-/* As a network's file system: no memory is shared. */
+/* As on a network file system: no memory is shared. */
 static int open_without_memory(sqlite3_vfs *vfs, const char *name, sqlite3_file *file, int flags, int *got)
 {
 	sqlite3_vfs *real = vfs->pAppData;
@@ -342,7 +342,7 @@ static void check_says_no_password(void)
 	}
 }
 
-/* Nor in a language that does not quote as English does, if its texts are installed. */
+/* Nor in a language with other quotes than English, if its texts are installed. */
 TEST(an_error_about_a_url_does_not_have_its_password)
 {
 	check_says_no_password();
@@ -353,7 +353,7 @@ TEST(an_error_about_a_url_does_not_have_its_password)
 	(void)setlocale(LC_ALL, "C");
 }
 
-/* Opens again, as another process would. */
+/* Opens the store again, as another process would. */
 static void check_damaged(const char *column, const char *value, const char *before)
 {
 	hwt_store_spec spec = spec_of("a", 0);
@@ -382,13 +382,13 @@ TEST(a_damaged_kind_is_told)
 	check_damaged("horizon_us", "0", "5000000");
 	check_damaged("horizon_us", "-1", "5000000");
 	check_damaged("horizon_us", "9000000000000000000", "5000000");
-	if (world.sqlite) /* elsewhere rows refer to it */
+	if (world.sqlite) /* on PostgreSQL rows refer to it */
 		check_damaged("id", "2147483647", "1");
 	store = open_store();
 	put_and_run(store);
 }
 
-/* It says that this process has it. */
+/* The row says that this process has the shard. */
 TEST(a_shard_that_its_kind_has_not_is_passed_over)
 {
 	CLOSING hwt_store *store = FRESH(.name = "me");
@@ -401,7 +401,7 @@ TEST(a_shard_that_its_kind_has_not_is_passed_over)
 	put_and_run(store);
 }
 
-/* Each name of the one followed by a name of the other: a table here must be no index there. */
+/* Each name of one schema followed by a name of the other: a table of one must be no index of the other. */
 TEST(a_schema_may_begin_with_the_names_of_another)
 {
 	static const char *const behind[] = { "shard", "kind",   "kind_name", "timeout",
@@ -452,7 +452,7 @@ TEST(what_is_put_into_files_that_were_removed_is_refused)
 	CHECK_CALL(hwt_store_cancel(store, id), EIO); /* a new connection finds no tables */
 }
 
-/* Another process that opens the file and closes it: the last one removes the log. */
+/* Another process that opens the file and closes it: the last to close removes the log. */
 static int visit(int argc, char **argv)
 {
 	(void)argc;
@@ -460,7 +460,7 @@ static int visit(int argc, char **argv)
 	return query("select count(*) from %s_timeout", world.schema) == 1 ? 0 : 1;
 }
 
-/* POSIX: who closes a file takes all locks of his process on it away. */
+/* POSIX: a process that closes a file loses all its locks on that file. */
 TEST(a_log_that_another_process_took_away_is_noticed)
 {
 	NEEDS_SQLITE();
@@ -471,17 +471,17 @@ TEST(a_log_that_another_process_took_away_is_noticed)
 	id = put(store, "a", HWT_S(3600));
 	CHECK_INT(waitpid(spawn("visit", NULL), &status, 0), >, 0);
 	CHECK_INT(status, ==, 0);
-	CHECK_CALL(hwt_store_cancel(store, id), 0); /* nobody takes it away while the locks are there */
+	CHECK_CALL(hwt_store_cancel(store, id), 0); /* the log stays while the locks are there */
 	id = put(store, "a", HWT_S(3600));
 	fd = open(world.url + strlen("sqlite:"), O_RDONLY);
 	REQUIRE(fd >= 0 && close(fd) == 0);
 	CHECK_INT(waitpid(spawn("visit", NULL), &status, 0), >, 0);
 	CHECK_INT(status, ==, 0);
 	check_lost(store);
-	CHECK_CALL(hwt_store_cancel(store, id), 0); /* on a new connection, as no other one knows the old log */
+	CHECK_CALL(hwt_store_cancel(store, id), 0); /* on a new connection, as all others know only the old log */
 }
 
-/* As a daemon does it. */
+/* As a daemon does. */
 TEST(a_child_that_was_forked_is_refused)
 {
 	hwt_store_spec spec = spec_of("a", HWT_S(3600));
@@ -531,7 +531,7 @@ static int open_in_a_child(void)
 	return WEXITSTATUS(status);
 }
 
-/* SQLite's mutexes, and its list of the locks of a process, are copied as they are. */
+/* The child has copies of SQLite's mutexes, and of its list of the locks of a process. */
 TEST(a_child_opens_sqlite_if_no_store_was_open_at_the_fork)
 {
 	hwt_store *store = fresh_store();
@@ -570,7 +570,7 @@ TEST(a_timeout_whose_numbers_are_damaged_runs)
 		CHECK_INT(attempt_seen, ==, 1);
 		CHECK_CALL(hwt_store_stop(store), 0);
 	}
-	/* A series of a period that no calendar has. */
+	/* A series with a period. */
 	CHECK_CALL(hwt_store_put(store, &SPEC("a", HWT_S(3600), .period_ns = HWT_S(60)), &id), 0);
 	(void)query("update %s_timeout set due_us = 5, base_us = -9223372036854775807, period_us = 9223372036854775807",
 		    world.schema);
@@ -583,7 +583,7 @@ TEST(a_timeout_whose_numbers_are_damaged_runs)
 	CHECK_INT(atomic_load(&missed_seen), ==, 0);
 }
 
-/* So many files more may be open than there are; returns the limit that was before. */
+/* Lets this number of files more be opened; returns the old limit. */
 static struct rlimit limit_files(rlim_t more)
 {
 	struct rlimit before, less;
@@ -635,7 +635,7 @@ TEST(too_many_open_files_are_told_as_such)
 }
 
 #ifdef HWT_STORE_SQLITE
-/* It can never succeed, so it must not be told to try again. */
+/* The transaction can never succeed, so the error must not be one that asks for a repetition of the call. */
 TEST(a_transaction_that_read_before_another_wrote_is_told_to_begin_anew)
 {
 	NEEDS_SQLITE();
@@ -671,7 +671,7 @@ static bool blocks_usr1(const char *task)
 		(void)sscanf(line, "SigBlk: %llx", &blocked);
 	if (file)
 		(void)fclose(file);
-	return !file || (blocked >> (SIGUSR1 - 1) & 1) != 0; /* it has gone: none of ours */
+	return !file || (blocked >> (SIGUSR1 - 1) & 1) != 0; /* the thread has ended: not one of the store */
 }
 #endif
 

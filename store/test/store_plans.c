@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Plans: no statement of an engine reads more of the timeouts than it needs.
+ * Plans: no statement of an engine reads more timeouts than it needs.
  *
- * The statements are those of the table in store/sql/, and others that are found in this program itself, where every
- * literal of the library ends up: so a new one is looked at, too, whether a test executes it or not.  Each is planned
- * by the connections of the engine, with the tables empty and unknown, as when a store begins (a plan is kept from then
- * on), with few rows and none after a vacuum, and with many rows.
+ * The statements are those of the table in store/sql/, and those found in this program itself, which contains every
+ * literal of the library: so a new statement is checked as well, whether a test executes it or not.  The connections of
+ * the engine plan each of them: with empty tables that are not analyzed, as when a store begins (a plan is kept from
+ * then on); with few rows and with none after a vacuum; and with many rows.
  *
  * HWT_PLANS_URL and HWT_PLANS_SCHEMA name a store that is filled already, as large as can be: store/bench/scale.sh.
  *
- * A plan passes if whatever reads the timeouts or the shards goes by an index, and says which, with a condition on it.
- * The other tables have a row for each process or kind, or are read from their end.
+ * A plan passes if each scan of the timeouts or the shards uses an index that it names, with a condition on it.  The
+ * other tables have a row for each process or kind, or are read from their end.
  */
 #include "store_query.h"
 
@@ -26,7 +26,7 @@
 #define ROWS 20000
 #define STATEMENTS_MAX 256
 
-/* Three that read all: they have to be found, and to be refused. */
+/* Statements that read all rows: the test has to find and to refuse them. */
 static const char READS_ALL[] = "select id from @_timeout where attempt = 77";
 static const char READS_ALL_SHARDS[] = "select id from @_shard where epoch = 77";
 static const char READS_ALL_GROUPS[] = "select kind from @_group where burst = 77";
@@ -41,7 +41,7 @@ struct statements {
 	size_t n;
 };
 
-/* Those of the table are found there. */
+/* The statements of the table are taken from there. */
 static bool is_statement(const char *text)
 {
 	static const char *const verbs[] = { "select ", "insert ", "update ", "delete ", "with " };
@@ -83,7 +83,7 @@ static void free_statements(struct statements *found)
 	free(found);
 }
 
-/* Of the other engine.  What neither marks is of both. */
+/* True: a statement of the other engine.  Without marks of either it is one of both. */
 static bool is_foreign(const char *text)
 {
 	bool postgres = strchr(text, '$') || strstr(text, "pg_") || strstr(text, "::") || strstr(text, "nextval") ||
@@ -95,7 +95,7 @@ static bool is_foreign(const char *text)
 }
 
 /*
- * Their plans, a line each
+ * Plans, a line for each scan
  */
 
 static void add_line(char *plan, size_t size, const char *line)
@@ -144,7 +144,7 @@ static bool is_good_on_sqlite(const char *plan)
 #endif
 
 #ifdef HWT_STORE_POSTGRES
-/* A value of a parameter: with null the planner would see that nothing is read at all. */
+/* A value for a parameter: with null the planner would see that nothing is read at all. */
 static const char *value_of(Oid type)
 {
 	static const struct {
@@ -165,7 +165,7 @@ static const char *value_of(Oid type)
 }
 
 /*
- * On the engine's connections the plan for all values, as they keep it; with the planner's own settings that for these
+ * On the engine's connections, the generic plan, as they keep it; with the planner's own settings, the plan for these
  * values, as on a caller's connection.
  */
 static bool explain_postgres(struct hwts_conn *conn, const char *sql, char *plan, size_t size)
@@ -201,11 +201,11 @@ static bool explain_postgres(struct hwts_conn *conn, const char *sql, char *plan
 	return ok;
 }
 
-/* "Index Cond: (...)" must name the first column of the index: with only the others all of the index is read. */
+/* "Index Cond: (...)" must name the first column of the index: with only the other columns all of the index is read. */
 static bool goes_by_first_column(const char *scan, const char *next)
 {
 	static const char *const columns[][3] = {
-		/* the index, its name in a partition, its first column or one that is given only with it */
+		/* index, its name in a partition, its first column or one that is given only with it */
 		{ "_due on", "_shard_due_us_id_idx on", "shard = " }, { "_key on", "_grp_key_idx on", "bucket = " },
 		{ "_ofgroup on", "_grp_due_us_id_idx on", "grp = " }, { "_ofkind on", "_kind_idx on", "kind = " },
 		{ "_group_pkey", "_group_pkey", "bucket = " },        { "", "", "id = " },
@@ -217,7 +217,7 @@ static bool goes_by_first_column(const char *scan, const char *next)
 		i++;
 	next += strspn(next, " ");
 	(void)snprintf(cond, sizeof(cond), "%.*s", (int)strcspn(next, "\n"), next);
-	/* The range is that of the shards of a kind. */
+	/* The range of the shards of a kind. */
 	return strncmp(cond, "Index Cond:", 11) == 0 && (strstr(cond, columns[i][2]) || strstr(cond, "(shard >= "));
 }
 
@@ -300,7 +300,7 @@ static bool has_good_plan(struct hwts_conn *conn, const char *sql, bool is_bad)
 	return good;
 }
 
-/* All of them, as a connection in this role plans them. */
+/* Checks all statements, as a connection in this role plans them. */
 static void check_plans(hwt_store *store, enum hwts_role role)
 {
 	struct statements *found = find_statements();
@@ -324,7 +324,6 @@ static void check_plans(hwt_store *store, enum hwts_role role)
 	for (int i = 0; i < HWTS_SQLS; i++) {
 		char *sql = hwts_sql_text(store->db, (enum hwts_sql)i, !world.sqlite, NULL);
 
-		/* No connection of a task or a caller looks ahead. */
 		if (sql[0] &&
 		    (role != HWTS_TASK || (i != HWTS_SQL_LOOK && i != HWTS_SQL_SWEEP && i != HWTS_SQL_LOOK_GROUP &&
 					   i != HWTS_SQL_LOOK_NO_GROUP))) {
@@ -340,7 +339,7 @@ static void check_plans(hwt_store *store, enum hwts_role role)
 	printf("# %u statements\n", planned);
 }
 
-/* The store that the environment names takes the place of this test's. */
+/* Uses the store that the environment names instead of this test's. */
 static bool is_given(void)
 {
 	const char *url = getenv("HWT_PLANS_URL"), *schema = getenv("HWT_PLANS_SCHEMA");
@@ -364,7 +363,7 @@ static void fill(hwt_store *store, const char *even, const char *odd)
 	free(specs);
 }
 
-/* What autovacuum does a minute after a table has been used: from then on it is known how few pages there are. */
+/* As autovacuum does a minute after a table has been used: from then on the planner knows how few pages there are. */
 static void vacuum(hwt_store *store)
 {
 	struct hwts_conn *conn = NULL;
@@ -379,7 +378,7 @@ static void vacuum(hwt_store *store)
 		static const char *const tables[] = { "timeout", "shard", "kind", "member", "group" };
 		char text[sizeof(store->db->schema) + 64];
 
-		PQclear(PQexec(pg_conn(conn)->handle, "set lock_timeout = 0")); /* autovacuum may be at it */
+		PQclear(PQexec(pg_conn(conn)->handle, "set lock_timeout = 0")); /* autovacuum may have the lock */
 		for (size_t i = 0; i < HWTS_COUNT(tables); i++) {
 			PGresult *result;
 
@@ -401,7 +400,7 @@ TEST(no_statement_reads_all_timeouts_when_there_are_none_yet)
 	check_plans(store, HWTS_BEGIN);
 }
 
-/* All of them lie in one page, so that each index costs the same. */
+/* All rows lie in one page, so each index costs the same. */
 TEST(no_statement_reads_all_timeouts_when_there_are_few)
 {
 	NEEDS_POSTGRES(); /* which vacuums by itself */
@@ -427,7 +426,7 @@ TEST(no_statement_reads_all_timeouts_when_there_are_many)
 	CLOSING hwt_store *store = open_store();
 	if (!given)
 		fill(store, "a", "b");
-	else /* all shards of one kind would rightly be read without the index */
+	else /* if one kind has all shards, a scan without the index is right */
 		(void)put(store, "another", HWT_S(3600));
 	check_plans(store, HWTS_BEGIN);
 	vacuum(store);
@@ -440,7 +439,7 @@ TEST(no_statement_reads_all_timeouts_when_there_are_many)
  */
 
 #ifdef HWT_STORE_POSTGRES
-/* What sessions have read counts once they have ended. */
+/* Reads of sessions are counted once the sessions have ended. */
 static bool have_sessions(void)
 {
 	return query("select count(*) from pg_stat_activity where query like '%%%s%%' and pid <> pg_backend_pid()",
@@ -485,7 +484,7 @@ static void look_times(hwt_store *store, unsigned times)
 
 TEST(a_window_of_many_pages_is_read_once)
 {
-	NEEDS_POSTGRES(); /* which counts what is read */
+	NEEDS_POSTGRES(); /* which counts reads */
 	hwt_store_kind kind = KIND(.name = "b", .task = count_run, .shards = 1, .horizon_ns = HWT_S(7200));
 	hwt_store *store;
 	int64_t read = 0;
@@ -499,15 +498,15 @@ TEST(a_window_of_many_pages_is_read_once)
 	CHECK_CALL(hwt_store_close(store), 0);
 	read = entries_read(ROWS);
 	CHECK_INT(read, >=, ROWS);
-	CHECK_INT(read, <, 2 * ROWS); /* once, and not once more by each of the four pages */
+	CHECK_INT(read, <, 2 * ROWS); /* once, and not once more for each of the four pages */
 }
 
 #define GONE 3000
 
-/* A snapshot that is old: what is gone stays in the index, and whoever passes reads it. */
+/* With an old snapshot deleted rows stay in the index, and each scan that passes them reads them. */
 TEST(what_is_gone_is_not_read_by_each_look)
 {
-	NEEDS_POSTGRES(); /* where rows that are gone stay in the index */
+	NEEDS_POSTGRES(); /* deleted rows stay in its index */
 	hwt_store *store = fresh_store();
 	hwt_store_spec *specs = calloc(GONE, sizeof(*specs));
 	void *old = connect_user();
@@ -570,10 +569,10 @@ TEST(a_list_reads_each_row_a_few_times_with_many_shards)
 }
 
 #ifdef HWT_STORE_POSTGRES
-/* What far rows there are is nothing to the process that takes their shards. */
+/* A process that takes shards need not know their far rows. */
 TEST(a_take_of_what_runs_at_most_once_reads_no_far_rows)
 {
-	NEEDS_POSTGRES(); /* which counts what is read */
+	NEEDS_POSTGRES(); /* which counts reads */
 	hwt_store *store = fresh_store();
 
 	register_kind(store, "a", count_run, NULL, HWT_STORE_AT_MOST_ONCE);
@@ -597,10 +596,10 @@ static void run_ten(hwt_store *store)
 		CHECK(wait_gone(store, ids[i]));
 }
 
-/* Rows of a group that is paused, which the sweeps of 100 looks could read each. */
+/* Rows of a paused group, each of which the sweeps of 100 looks could read. */
 TEST(a_backlog_that_waits_is_read_a_few_times)
 {
-	NEEDS_POSTGRES(); /* which counts what is read */
+	NEEDS_POSTGRES(); /* which counts reads */
 	hwt_store_kind kind = KIND(.name = "b", .task = count_run, .shards = 1);
 	hwt_store_which all = HWT_STORE_WHICH_INIT;
 	uint64_t n = 0;
@@ -622,7 +621,7 @@ TEST(a_backlog_that_waits_is_read_a_few_times)
 	CHECK_INT(entries_read(ROWS), <, 10 * ROWS);
 }
 
-/* The connection of a task plans as its user has it; what it ends with must not read all then. */
+/* The connection of a task plans with its user's settings; the end of the transaction must not read all rows then. */
 TEST(the_end_of_a_transaction_is_not_planned_for_a_table_of_few)
 {
 	NEEDS_POSTGRES(); /* which keeps a plan while the table grows */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* A task that kills its process: what the process held, and how often it is started. */
+/* A task that kills its process: the rows that the process held, and how often the task is started. */
 #include "store_query.h"
 
 #include "inside.h"
@@ -21,7 +21,7 @@ static int note_attempt(const hwt_store_run *run, void *ctx)
 	return 0;
 }
 
-/* A started store, and one that a process held when it died, in this attempt. */
+/* A started store with a row that a process held when it died, in this attempt. */
 static hwt_store *after_a_death(unsigned attempt, unsigned max_attempts, int64_t period_ns, int64_t *id)
 {
 	hwt_store_kind kind = kind_of(note_attempt, max_attempts);
@@ -43,7 +43,8 @@ TEST(what_a_dead_process_held_in_a_later_attempt_waits_its_back_off)
 	CHECK(wait_store_state(store, id, HWT_STORE_PENDING));
 	CHECK_CALL(hwt_store_get(store, id, &info), 0);
 	CHECK_INT(info.attempt, ==, 2);
-	CHECK_INT(info.due_us, >=, before_us + 1200 * INT64_C(1000000)); /* the second is twice as long as the first */
+	/* The second back-off is twice as long as the first. */
+	CHECK_INT(info.due_us, >=, before_us + 1200 * INT64_C(1000000));
 	CHECK(strstr(info.error, "its process died") != NULL);
 	CHECK_INT(atomic_load(&ran), ==, 0);
 }
@@ -77,7 +78,10 @@ TEST(what_a_dead_process_held_beyond_the_cap_of_its_group_waits_for_its_turn)
 	CHECK_INT(atomic_load(&last_attempt), ==, 2);
 }
 
-/* After a death nobody knows when one has started, so none does within the hour; they can be cancelled meanwhile. */
+/*
+ * After a death the last starts of a group are unknown, so none starts within the hour; its rows can be cancelled
+ * meanwhile.
+ */
 TEST(what_a_dead_process_held_in_a_group_without_a_token_is_pending)
 {
 	hwt_store_kind kind = kind_of(note_attempt, 4);
@@ -117,7 +121,7 @@ static bool waits_for_a_thread(hwt_store *store)
 	return LOCKED(store, (entry = hwts_window_peek(store->kinds)) && entry->last);
 }
 
-/* A store whose only thread is busy, with one whose last attempt is due, and then twenty others. */
+/* A store whose only thread is busy, with a row whose last attempt is due, and then twenty others. */
 static hwt_store *with_a_last_attempt(int64_t *id)
 {
 	hwt_store_kind kind = kind_of(wait_until_let_go, 3);
@@ -138,7 +142,7 @@ static hwt_store *with_a_last_attempt(int64_t *id)
 	return store;
 }
 
-/* A process that dies must not have taken it. */
+/* A process that dies must not have begun the last attempt of a row that could not start. */
 TEST(a_last_attempt_is_begun_for_a_thread_that_is_free)
 {
 	hwt_store_info info = HWT_STORE_INFO_INIT;
@@ -149,7 +153,7 @@ TEST(a_last_attempt_is_begun_for_a_thread_that_is_free)
 	CHECK_CALL(hwt_store_get(store, id, &info), 0);
 	CHECK_INT(info.state, ==, HWT_STORE_PENDING);
 	CHECK_INT(info.attempt, ==, 2);
-	CHECK_INT(stats_of_store(store).begun, ==, 1); /* nor given it back as it waited for too long */
+	CHECK_INT(stats_of_store(store).begun, ==, 1); /* nor given back because it waited for too long */
 	atomic_store(&held, false);
 	CHECK(wait_count(&ran, 22));
 }

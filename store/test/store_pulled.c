@@ -46,7 +46,7 @@ static int fd_of(hwt_store *store)
 	return fd;
 }
 
-/* Returns the next run, and waits for it.  The descriptor may have been readable for a run that does not start. */
+/* Waits for the next run, and returns it.  The descriptor may have been readable for a run that does not start. */
 #define pull(store) pull_in(PATIENT("a run of " #store), store)
 static hwt_store_run *pull_in(struct patience patience, hwt_store *store)
 {
@@ -70,13 +70,13 @@ static void check_none(hwt_store *store)
 	CHECK(!is_readable(fd_of(store)));
 }
 
-/* Begun and not out. */
+/* Waits until n rows are begun and not fetched. */
 static void wait_ready(hwt_store *store, unsigned n)
 {
 	WAIT_FOR(LOCKED(store, store->poll->waiting) == n);
 }
 
-/* Due, and neither started nor out. */
+/* Waits until n rows are due and neither started nor fetched. */
 static void wait_overdue(hwt_store *store, uint64_t n)
 {
 	WAIT_FOR(stats_of_store(store).overdue == n);
@@ -144,7 +144,7 @@ TEST(what_waits_has_the_place_of_one_that_is_cancelled_or_moved_before_it_is_pul
 	CHECK_CALL(hwt_store_end(run, 0), 0);
 }
 
-/* Although runs were quick: of a kind with tasks what follows would be begun ahead. */
+/* Although runs were quick: in a kind with tasks the next rows would be begun ahead. */
 TEST(no_more_is_begun_than_may_be_out_at_once)
 {
 	enum { COUNT = 6 };
@@ -170,7 +170,7 @@ TEST(no_more_is_begun_than_may_be_out_at_once)
 	CHECK_INT(settled_stats(store).done, ==, COUNT);
 }
 
-/* One thread, and more runs out than that: what has tasks goes on, and has none of the places. */
+/* One thread, and more runs out than that: kinds with tasks go on, and take none of the places. */
 TEST(a_run_that_is_out_takes_no_thread_from_other_kinds)
 {
 	hwt_store_run *first, *second;
@@ -189,7 +189,7 @@ TEST(a_run_that_is_out_takes_no_thread_from_other_kinds)
 	wait_overdue(store, 1);
 	id = put(store, "task", 0);
 	CHECK(wait_gone(store, id));
-	put(store, "a", 0); /* has one, and is not pulled */
+	put(store, "a", 0); /* has a place, and is not pulled */
 	wait_ready(store, 1);
 	id = put(store, "task", 0);
 	CHECK(wait_gone(store, id));
@@ -217,7 +217,7 @@ TEST(kinds_that_are_pulled_take_turns)
 		CHECK_CALL(hwt_store_end(runs[i], 0), 0);
 }
 
-/* A cap, and a pause that comes while one waits to be pulled. */
+/* A cap, and a pause that comes while a run waits to be pulled. */
 TEST(limits_and_pauses_hold_for_what_is_pulled)
 {
 	CLOSING hwt_store *store = start_pulled(2);
@@ -246,7 +246,7 @@ TEST(limits_and_pauses_hold_for_what_is_pulled)
 	CHECK_CALL(hwt_store_end(run, 0), 0);
 }
 
-/* The program comes when it likes: what was begun ahead for a thread would be given back by then. */
+/* The program comes when it likes: a row begun ahead for a thread would be given back by then. */
 TEST(what_waits_to_be_pulled_is_not_given_back)
 {
 	int64_t id;
@@ -260,7 +260,7 @@ TEST(what_waits_to_be_pulled_is_not_given_back)
 	pthread_mutex_lock(&store->lock);
 	hwts_kind_find(store, "a")->begun.first->queued_ns -= HWT_S(3600);
 	pthread_mutex_unlock(&store->lock);
-	id = put(store, "task", 0); /* the beginner wakes up, and looks for what is stale */
+	id = put(store, "task", 0); /* the beginner wakes up, and looks for stale rows */
 	CHECK(wait_gone(store, id));
 	CHECK_CALL(hwt_store_end(pull(store), 0), 0);
 	CHECK_INT(settled_stats(store).begun, ==, 2);
@@ -295,7 +295,7 @@ static void *pull_many(void *arg)
 	return NULL;
 }
 
-/* A stop wakes those that poll. */
+/* A stop wakes the threads that poll. */
 TEST(threads_pull_beside_each_other_until_the_store_stops)
 {
 	pthread_t threads[4];
@@ -319,7 +319,7 @@ TEST(threads_pull_beside_each_other_until_the_store_stops)
  * Stop and close
  */
 
-/* No lease ends here: what the other has it was given. */
+/* No lease ends in this test: the other process has shards only because the stop hands them over. */
 TEST(a_stop_within_a_time_gives_the_shards_and_the_other_end_counts)
 {
 	CLOSING hwt_store *store = start_pulled(2);
@@ -337,7 +337,7 @@ TEST(a_stop_within_a_time_gives_the_shards_and_the_other_end_counts)
 	CHECK_CALL(hwt_store_stop(store), EBUSY);
 	CHECK_CALL(hwt_store_stop_within(store, HWT_MS(1)), ETIMEDOUT);
 	CHECK(!hwt_store_is_mine(run));
-	CHECK_CALL(hwt_store_end(mine, 0), 0); /* nobody else has begun it */
+	CHECK_CALL(hwt_store_end(mine, 0), 0); /* no other process has begun it */
 	CHECK_CALL(hwt_store_get(store, unbegun, &(hwt_store_info)HWT_STORE_INFO_INIT), ENOENT);
 	other = open_pulled(1);
 	CHECK_CALL(hwt_store_start(other), 0);
@@ -354,7 +354,7 @@ TEST(a_stop_within_a_time_gives_the_shards_and_the_other_end_counts)
 	CHECK_CALL(hwt_store_start(store), 0);
 }
 
-/* As after a stop that found them, and after one that did not wait for them. */
+/* As after a stop that waited for the runs, and after a stop that did not. */
 TEST(a_close_frees_what_is_out_and_it_runs_elsewhere)
 {
 	for (int stop = 0; stop < 3; stop++) {
@@ -388,7 +388,7 @@ TEST(a_close_frees_what_is_out_and_it_runs_elsewhere)
 }
 
 /*
- * The lease is lost, and control, which may look at any time, does not hear so before the test is over.
+ * The lease is lost, and control, which may look at any time, does not notice before the test is over
  */
 
 static atomic_bool control_waits;
@@ -417,7 +417,7 @@ TEST(an_end_after_the_lease_is_what_the_database_says)
 	CHECK(!hwt_store_is_mine(mine));
 	CHECK_CALL(hwt_store_end(mine, 0), 0);
 	CHECK_CALL(hwt_store_get(store, id, &info), ENOENT);
-	CHECK_CALL(hwt_store_next(store, &none), EAGAIN); /* and it is given back */
+	CHECK_CALL(hwt_store_next(store, &none), EAGAIN); /* and the run is given back */
 	CHECK(!is_readable(fd_of(store)));
 	CHECK(wait_store_state(store, waits, HWT_STORE_PENDING));
 	(void)query("update %s_timeout set epoch = epoch + 1 where state = 2", world.schema);
@@ -445,7 +445,7 @@ static int end_within(const hwt_store_run *run, void *ctx)
 	return 0;
 }
 
-/* The answer is behind a lock that the task holds. */
+/* A lock that the task holds is in the way of the answer. */
 TEST(an_end_that_would_wait_for_its_own_transaction_is_refused)
 {
 	int64_t id, outer;
@@ -516,7 +516,7 @@ TEST(what_makes_no_sense_of_a_pulled_kind_is_refused)
 	CHECK(fd == -1 && run == NULL);
 }
 
-/* Where the store's lock may have been held by a thread that is not there. */
+/* A thread that does not exist in the child may have held the store's lock. */
 TEST(a_run_is_not_that_of_a_forked_child)
 {
 	CLOSING hwt_store *store = start_pulled(1);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What the database refuses for what it is: one such row holds up no other, and no stop.  A trigger refuses here as a
- * damaged page would, a constraint, or a table of the user's that refers to the row.
+ * Rows that the database refuses because of their content: such a row holds up no other row, and no stop.  In the tests
+ * a trigger refuses, as a damaged page, a constraint, or a user's table that refers to the row would.
  */
 #include "store_query.h"
 
@@ -18,12 +18,12 @@ static void count_warning(void *ctx, const char *message)
 	atomic_fetch_add(&warned, strstr(message, "set aside") != NULL);
 }
 
-/* A store that is not started, and in it one with the key "bad" among others. */
+/* A store that is not started, with a row of the key "bad" among others. */
 static hwt_store *with_a_bad_one(int64_t *bad)
 {
 	hwt_store *store;
 
-	store = FRESH(.lease_ns = HWT_S(2), .warn = count_warning); /* what is set aside waits for one */
+	store = FRESH(.lease_ns = HWT_S(2), .warn = count_warning); /* a row that is set aside waits for a lease */
 	register_kind(store, "a", count_run, NULL, HWT_STORE_AT_LEAST_ONCE);
 	atomic_store(&warned, 0);
 	for (int i = 0; i < OTHERS; i++) {
@@ -112,7 +112,7 @@ TEST(a_row_that_cannot_be_begun_is_set_aside_and_tried_again)
 	CHECK_INT(atomic_load(&warned), ==, 1);
 }
 
-/* In a transaction of its own; what the other ends say is written by the ender. */
+/* The end is in the task's own transaction; in other modes the ender writes the end. */
 TEST(a_run_whose_end_is_refused_in_its_transaction_is_one_of_max_attempts)
 {
 	hwt_store *store = fresh_store();
@@ -136,7 +136,7 @@ static int fail(const hwt_store_run *run, void *ctx)
 	return run->key ? EIO : 0;
 }
 
-/* PostgreSQL has a database for it, on SQLite a trigger says what such a database would. */
+/* PostgreSQL: a database in LATIN1; on SQLite a trigger refuses the text, as such a database would. */
 TEST(an_error_text_that_the_database_cannot_hold_is_stored_as_ascii)
 {
 	int64_t id;

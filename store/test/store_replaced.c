@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What replaces one that runs: it holds after that run, whatever that answers and however it ends.  'a' is the data of
- * what runs, and 'b' or 'c' that of what replaces it.
+ * A put that replaces a timeout in progress: it holds after that run, whatever the run answers and however it ends.
+ * 'a' is the data of the run, and 'b' or 'c' the data of the replacement.
  */
 #include "store_query.h"
 
@@ -10,12 +10,12 @@
 static hwt_store *store;
 static int64_t id;
 
-/* A task that says what it runs, and answers when it may; later runs return 0. */
+/* A task that notes its data, and waits until it is released; later runs return 0. */
 static atomic_uint started, released;
 static char answer; /* of the first run */
 static char data[8];
 static unsigned attempts[8];
-static void (*inside)(const hwt_store_run *run); /* what the first run does; or NULL */
+static void (*inside)(const hwt_store_run *run); /* called by the first run; or NULL */
 
 static int run_it(const hwt_store_run *run, void *ctx)
 {
@@ -73,7 +73,7 @@ static void set_up(unsigned mode, unsigned max_attempts, int64_t period_ns)
 	id = put_spec(store, &spec);
 }
 
-/* One that runs now. */
+/* Puts a timeout and waits until it runs. */
 static void run_one(unsigned mode, int64_t period_ns)
 {
 	set_up(mode, 0, period_ns);
@@ -87,7 +87,7 @@ static void let_go(char its_answer)
 	atomic_fetch_add(&released, 1);
 }
 
-/* Runs until nothing is left; so many runs there have been, and the last one was of that. */
+/* Runs until nothing is left; checks the number of runs, the data of the last, and its attempt. */
 static void check_rest(unsigned runs, char last, unsigned attempt)
 {
 	atomic_store(&released, 99);
@@ -146,7 +146,7 @@ static void check_next(hwt_store_info info, int64_t before_us)
 	CHECK_INT(info.error[0], ==, '\0');
 }
 
-/* And the run is what it was, until its end. */
+/* Until its end the run stays unchanged. */
 TEST(all_that_a_put_says_holds_after_the_run)
 {
 	hwt_store_spec spec = spec_with("b", HWT_S(1000));
@@ -179,7 +179,7 @@ TEST(all_that_a_put_says_holds_after_the_run)
 	CHECK_INT(query("select grace_us + spread_us from %s_timeout", world.schema), ==, 660 * HWTS_S_US);
 	CHECK_INT(query("select due_us - base_us from %s_timeout", world.schema), <=, 600 * HWTS_S_US);
 	CHECK_INT(COUNT("next_due_us is not null or next_data is not null"), ==, 0);
-	/* It runs, and becomes a single one with a schedule that is far away. */
+	/* The timeout runs, and becomes a single one with a schedule that is far away. */
 	CHECK_CALL(hwt_store_reschedule(store, id, 0), 0);
 	CHECK(wait_count(&started, 2));
 	spec = spec_with("c", 0);
@@ -194,7 +194,7 @@ TEST(all_that_a_put_says_holds_after_the_run)
 	CHECK_CALL(hwt_store_close(store), 0);
 }
 
-/* The run is tried again, as it was. */
+/* The run is tried again, unchanged. */
 TEST(a_cancel_drops_what_has_replaced_it_and_is_EBUSY)
 {
 	for (int way = 0; way < 4; way++) {
@@ -213,7 +213,7 @@ TEST(a_cancel_drops_what_has_replaced_it_and_is_EBUSY)
 			CHECK_INT(n, ==, 0);
 		} else if (way == 2) {
 			CHECK_CALL(hwt_store_cancel_ex(store, &all, &n), 0);
-			CHECK_INT(n, ==, 1); /* its run is the last */
+			CHECK_INT(n, ==, 1); /* the run in progress is the last */
 		} else {
 			CHECK(user_sql(connection, "begin"));
 			CHECK_CALL(hwt_store_cancel_on(store, connection, &which), EBUSY);
@@ -264,7 +264,7 @@ TEST(a_series_that_was_cancelled_while_it_ran_is_put_again)
 	}
 }
 
-/* Its transaction has the lock when the run ends. */
+/* The transaction that replaces has the lock when the run ends. */
 TEST(what_replaces_one_in_a_transaction_holds_if_that_commits)
 {
 	for (int commits = 0; commits < 2; commits++) {
@@ -276,7 +276,7 @@ TEST(what_replaces_one_in_a_transaction_holds_if_that_commits)
 		CHECK(user_sql(connection, "begin"));
 		CHECK_CALL(hwt_store_put_on(store, connection, &spec, NULL), 0);
 		let_go('0');
-		sleep_ms(50); /* in which it would be ended */
+		sleep_ms(50); /* time in which the end would be committed */
 		CHECK(user_sql(connection, commits ? "commit" : "rollback"));
 		disconnect_user(connection);
 		if (commits)
