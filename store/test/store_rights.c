@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Whose the SQL functions are, who may call them, and that each open makes good what is not as it should be. */
+/* The SQL functions: their owner, the roles that may call them, and how each open mends deviations. */
 #include "sql_calls.h"
 
 #ifdef HWT_STORE_POSTGRES
@@ -12,7 +12,7 @@ static void note_warning(void *ctx, const char *message)
 	(void)snprintf(warning, sizeof(warning), "%s", message);
 }
 
-/* Opens the store of this world and closes it; warning is what it has said. */
+/* Opens the store of this world and closes it; warning is what the store has said. */
 static void open_as(const char *role)
 {
 	hwt_store_config config = store_config();
@@ -26,7 +26,7 @@ static void open_as(const char *role)
 	CHECK_CALL(hwt_store_close(store), 0);
 }
 
-/* A fresh world whose store belongs to the role, not a superuser. */
+/* A fresh world whose store belongs to the role, which is no superuser. */
 static void fresh_app(char role[64])
 {
 	fresh_world();
@@ -35,7 +35,7 @@ static void fresh_app(char role[64])
 	open_as(role);
 }
 
-/* How many functions there are of this owner, of which this is true. */
+/* The number of functions of this owner for which the condition is true. */
 static int64_t count_of(const char *owner, const char *where)
 {
 	return query("select count(*) from pg_proc p where starts_with(proname, '%s_') and proowner = '%s'::regrole and"
@@ -49,11 +49,11 @@ TEST(an_open_makes_good_what_is_not_as_it_should_be)
 {
 	NEEDS_POSTGRES();
 	static const char *const damages[] = {
-		/* the format of query */
+		/* formats of query */
 		"drop function %s_cancel(bigint)",
 		"create or replace function %s_cancel(id bigint) returns text language sql as 'select ''old'''",
 		("create or replace function %s_cancel(id bigint) returns text language plpgsql security definer"
-		 " set search_path = pg_catalog, pg_temp as 'begin return id; end'"), /* only the text is another */
+		 " set search_path = pg_catalog, pg_temp as 'begin return id; end'"), /* only the text differs */
 		"alter function %s_cancel(bigint) security invoker",
 		"alter function %s_cancel(bigint) set search_path = public",
 		"alter function %s_cancel(bigint) reset all",
@@ -107,7 +107,7 @@ TEST(default_privileges_do_not_make_the_functions_everybodys)
 
 	fresh_world();
 	(void)snprintf(role, sizeof(role), "%s_app", world.schema);
-	/* One for another role, too, makes the server write down what everybody has. */
+	/* With a grant to another role the server writes down the rights of everybody. */
 	(void)query("create role %s login; create role %s_web; grant create on schema public to %s;"
 		    " alter default privileges for role %s grant execute on functions to public, %s_web",
 		    role, world.schema, role, role, world.schema);
@@ -130,7 +130,7 @@ TEST(what_a_superuser_makes_belongs_to_the_owner_of_the_tables)
 	CHECK_INT(query("select count(*) from pg_class where relname = '%s_kinds' and relowner = '%s'::regrole",
 			world.schema, role),
 		  ==, 1);
-	/* An earlier version has made it as the superuser's own; who may call it still may. */
+	/* An earlier version has made the function as the superuser's own; roles that may call it keep that right. */
 	(void)query("create role %s_web; grant execute on function %s_cancel(bigint) to %s_web;"
 		    " alter function %s_cancel(bigint) owner to hwt; alter sequence %s_number owner to hwt",
 		    world.schema, world.schema, world.schema, world.schema, world.schema);
@@ -145,7 +145,7 @@ TEST(what_a_superuser_makes_belongs_to_the_owner_of_the_tables)
 		  ==, 1);
 }
 
-/* The statements that the last warning names, or the role that is to open the store. */
+/* Executes the statements of the last warning; without any, as the role that is to open the store. */
 static void do_as_told(const char *old)
 {
 	const char *from = strstr(warning, "as a superuser: "), *to = from ? strstr(from, "; then open") : NULL;
@@ -158,7 +158,7 @@ static void do_as_told(const char *old)
 		CHECK_INT(query("%.*s; select 1", (int)(to - from), from), ==, 1);
 }
 
-/* A superuser has made things as its own, or a role that has owned the tables. */
+/* A superuser owns functions that it has made, or a role that has owned the tables. */
 TEST(a_warning_names_what_helps)
 {
 	NEEDS_POSTGRES();
@@ -213,7 +213,7 @@ TEST(what_another_role_has_put_in_the_way_is_not_taken_over)
 	CHECK_INT(count_of(role, "true"), >, 20);
 }
 
-/* "is not unique" would be the answer to a call that both take. */
+/* A call that fits both functions would fail with "is not unique". */
 TEST(what_an_earlier_version_made_with_other_arguments_goes_and_what_a_user_made_stays)
 {
 	NEEDS_POSTGRES();

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/*
- * PostgreSQL with more than one role, and more than one store in a database.
- */
+/* PostgreSQL with more than one role, and more than one store in a database. */
 #include "store_query.h"
 
 #ifdef HWT_STORE_POSTGRES
@@ -29,7 +27,7 @@ static void grant_all(const char *role)
 		    role);
 }
 
-/* Stands for a full queue of notifications: that it fails. */
+/* A notification that fails stands for a full queue of notifications. */
 TEST(a_process_joins_runs_and_leaves_though_nothing_can_be_notified)
 {
 	NEEDS_POSTGRES();
@@ -46,7 +44,7 @@ TEST(a_process_joins_runs_and_leaves_though_nothing_can_be_notified)
 	store = run_tasks(open_as(url), count_run, HWT_STORE_AT_LEAST_ONCE);
 	CHECK_INT(query("select count(*) from %s_member", world.schema), ==, 1);
 	CHECK(wait_gone(store, put(store, "a", 0)));
-	/* But in a transaction of a caller's, which it ends. */
+	/* In a transaction of a caller, however, the notification fails, and the transaction with it. */
 	PGconn *caller = PQconnectdb(url + strlen("pg:"));
 	REQUIRE(PQstatus(caller) == CONNECTION_OK);
 	CHECK_CALL(hwt_store_put_on(store, caller, &SPEC("a", 0, .key = "k"), NULL), EACCES);
@@ -58,7 +56,7 @@ TEST(a_process_joins_runs_and_leaves_though_nothing_can_be_notified)
 	(void)query("grant execute on function pg_notify(text, text) to public");
 }
 
-/* Another process makes the tables as another role, just after it was seen that there are none. */
+/* Another role makes the tables just after an open has seen that there are none. */
 static void other_makes_tables(const char *at)
 {
 	if (strcmp(at, "tables") != 0)
@@ -100,7 +98,7 @@ static void *open_it(void *opened)
 	return NULL;
 }
 
-/* It has looked for them before it waited: the server keeps in mind that they were not there. */
+/* The open has looked for the tables before it waited, and the server caches that they were not there. */
 TEST(an_open_that_has_waited_finds_the_tables_that_were_made_meanwhile)
 {
 	NEEDS_POSTGRES();

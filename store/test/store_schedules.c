@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/*
- * Schedules, grace and spread of what is put: the first time, the next ones, what is merged, what comes too late.
- */
+/* Schedules, grace and spread: the first time and the next ones, times that are merged, runs that come too late. */
 #include "store_query.h"
 
 #define HOUR_US INT64_C(3600000000)
@@ -24,11 +22,11 @@ static int record(const hwt_store_run *run, void *ctx)
 		seen.due_us[i] = run->due_us;
 		seen.missed[i] = run->missed;
 	}
-	atomic_store(&seen.ran, i + 1); /* one thread runs them */
+	atomic_store(&seen.ran, i + 1); /* one thread runs all tasks */
 	return i < seen.fail_first ? EIO : 0;
 }
 
-/* With a back-off of so long; its first runs fail. */
+/* With this back-off; the first runs fail. */
 static hwt_store *store_that_waits(unsigned fail_first, int64_t backoff_ns)
 {
 	hwt_store *store = FRESH(.threads = 1);
@@ -101,7 +99,7 @@ TEST(the_first_time_is_after_the_absolute_one)
 	CHECK(info_of(store, ids[1]).schedule[0] == '\0');
 }
 
-/* As many as there are times of the line between then and now. */
+/* missed is the number of times of the line between then and now. */
 TEST(times_that_were_missed_are_merged)
 {
 	CLOSING hwt_store *store = store_of(0);
@@ -121,7 +119,7 @@ TEST(times_that_were_missed_are_merged)
 	CHECK_INT(seen.missed[0], ==, missed);
 	CHECK_INT(info_of(store, id).due_us, ==, us);
 	CHECK_INT(info_of(store, id).attempt, ==, 0);
-	/* Moved, it runs then, and goes on by its line. */
+	/* After a move the timeout runs at once, and goes on by its line. */
 	CHECK_CALL(hwt_store_reschedule(store, id, 0), 0);
 	CHECK(wait_count(&seen.ran, 2));
 	CHECK(wait_store_state(store, id, HWT_STORE_PENDING));
@@ -171,7 +169,7 @@ TEST(a_put_replaces_the_schedule_and_a_revive_sets_one)
  * Grace
  */
 
-/* Two hours ago it was due first, and it is tried again now. */
+/* The timeout was due two hours ago, and is tried again now. */
 TEST(a_single_timeout_keeps_its_due_time_and_its_grace_counts_from_the_next_try)
 {
 	CLOSING hwt_store *store = store_that_waits(2, HWT_MS(1));
@@ -207,7 +205,7 @@ TEST(the_run_after_one_that_came_too_late_says_what_was_missed)
 				   .period_ns = HWT_S(2), .grace_ns = HWT_S(1));
 	int64_t id;
 
-	id = put_spec(store, &spec); /* 1.5 s too late for the last of them */
+	id = put_spec(store, &spec); /* its last time was 1.5 s ago: too late */
 	CHECK_CALL(hwt_store_start(store), 0);
 	CHECK(wait_count(&seen.ran, 1));
 	CHECK_CALL(hwt_store_stop(store), 0);
@@ -241,7 +239,7 @@ TEST(a_spread_moves_what_is_due_and_not_the_grid)
 		sum_us += later_us;
 	}
 	CHECK_INT(moved, >, 30);
-	CHECK_INT(sum_us, >, HOUR_US); /* of 20 that are expected */
+	CHECK_INT(sum_us, >, HOUR_US); /* about 20 hours are expected */
 	CHECK_INT(query("select count(*) from %s_timeout where base_us = %lld", world.schema, (long long)first_us), ==,
 		  HWTS_COUNT(ids));
 	(void)query("update %s_timeout set base_us = base_us - %lld, due_us = base_us - %lld", world.schema,
@@ -275,7 +273,7 @@ static void check_spread(hwt_store *store, const int64_t *ids, size_t n, const c
 	CHECK_INT(moved, >, n / 2);
 }
 
-/* However long it is; when it is put, and after a run. */
+/* Whatever its length, both at the put and after a run. */
 TEST(a_spread_ends_before_the_next_time_of_the_line)
 {
 	CLOSING hwt_store *store = store_of(0);
@@ -297,7 +295,7 @@ TEST(a_spread_ends_before_the_next_time_of_the_line)
 }
 
 /*
- * Rows that somebody has edited
+ * Rows that a user has edited
  */
 
 TEST(a_schedule_that_cannot_go_on_is_failed_with_the_reason)

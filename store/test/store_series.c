@@ -1,13 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/*
- * A series that is cancelled while it runs: that run is its last, whatever it answers and however it ends.
- */
+/* A series that is cancelled in a run: that run is its last, whatever it answers and however it ends. */
 #include "store_query.h"
 
 #include "base/calendar.h"
 #include "inside.h"
 
-/* A task that says when it runs, and answers when it may. */
+/* A task that notes its starts, and waits until it is released. */
 static atomic_uint started, released;
 static atomic_char letter;
 
@@ -45,7 +43,7 @@ static void answer_with(char answer)
 	atomic_fetch_add(&released, 1);
 }
 
-/* What a cancelled series is while its last run goes on. */
+/* Checks a cancelled series during its last run. */
 static void check_running(hwt_store *store, int64_t id)
 {
 	hwt_store_spec spec = SPEC("a", 0, .key = "k");
@@ -61,7 +59,7 @@ static void check_running(hwt_store *store, int64_t id)
 	CHECK_INT(info_of(store, id).state, ==, HWT_STORE_RUNNING);
 }
 
-/* SQLite: while a transaction of a task goes on nobody can cancel. */
+/* SQLite: during a task's transaction no other connection can cancel. */
 static bool can_cancel_in(unsigned mode)
 {
 	return mode != HWT_STORE_TRANSACTION || !world.sqlite;
@@ -96,7 +94,7 @@ TEST(the_run_in_which_a_series_is_cancelled_is_its_last_whatever_it_answers)
 	}
 }
 
-/* Nobody was told of it before the transaction of the task began. */
+/* As a cancel that the process did not hear of before the task's transaction began. */
 static int cancel_by_hand(const hwt_store_run *run, void *ctx)
 {
 	CHECK(user_sql(run->connection, "update %s_timeout set last = true where id = %lld", world.schema,
@@ -159,7 +157,7 @@ TEST(of_many_cancels_of_a_series_that_runs_one_gets_0)
 	CHECK(wait_gone(store, it.id));
 }
 
-/* Its process dies in the run: nobody takes that over. */
+/* The process dies in the run: no other process takes the row over. */
 TEST(a_series_that_was_cancelled_goes_when_its_process_dies)
 {
 	for (unsigned mode = 0; mode < 3; mode++) {
@@ -177,7 +175,7 @@ TEST(a_series_that_was_cancelled_goes_when_its_process_dies)
 	}
 }
 
-/* Each of 500 such rows began and ended once a second, for ever. */
+/* Else each such row would begin and end once a second, for ever. */
 TEST(a_series_whose_zone_is_missing_here_backs_off_though_no_attempt_counts)
 {
 	CLOSING hwt_store *store = store_in(0);
@@ -189,7 +187,8 @@ TEST(a_series_whose_zone_is_missing_here_backs_off_though_no_attempt_counts)
 	CHECK_CALL(hwt_store_start(store), 0);
 	WAIT_FOR(info_of(store, id).error[0] != '\0');
 	atomic_store(&hwts_test_zones, NULL);
-	CHECK_INT(info_of(store, id).due_us, >, now_us() + INT64_C(15) * 1000000); /* the kind's first is of 20 ms */
+	/* The kind's first back-off is 20 ms. */
+	CHECK_INT(info_of(store, id).due_us, >, now_us() + INT64_C(15) * 1000000);
 	CHECK_INT(info_of(store, id).attempt, ==, 0);
 	CHECK_INT(atomic_load(&started), ==, 0);
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Several processes on one database.  What befalls them is the simulation's and torture's: this is what takes real
- * processes, a real database, or a name that two of them have.
+ * Several processes on one database.  The simulation and torture test faults; this test covers cases that need real
+ * processes, a real database, or one name for two processes.
  */
 #include "store_query.h"
 
@@ -14,7 +14,7 @@ static int work(const hwt_store_run *run, void *ctx)
 	return 0;
 }
 
-/* The child, a worker with a lease that does not end while a test lasts.  argv: "work" URL SCHEMA LOG NAME. */
+/* The child, a worker with a lease that does not end in a test.  argv: "work" URL SCHEMA LOG NAME. */
 static int child(int argc, char **argv)
 {
 	hwt_store *store;
@@ -28,7 +28,7 @@ static int child(int argc, char **argv)
 	return 127; /* it is killed */
 }
 
-/* Its stop did not reach the database: a start of the same process need not wait for the end of its own lease. */
+/* The stop did not reach the database: a start of the same process need not wait for the end of its own lease. */
 TEST(a_store_that_is_started_again_has_its_shards_at_once)
 {
 	CLOSING hwt_store *store = run_tasks(fresh_store(), count_run, HWT_STORE_AT_LEAST_ONCE);
@@ -59,7 +59,7 @@ static int run_long_or_short(const hwt_store_run *run, void *ctx)
 	return 0;
 }
 
-/* Puts long ones until there is one in each of two shards.  Returns how many. */
+/* Puts long tasks until each of two shards has one.  Returns how many. */
 static unsigned put_long_ones(hwt_store *store)
 {
 	hwt_store_spec spec = SPEC("a", 0, .data = "x", .len = 1);
@@ -74,8 +74,8 @@ static unsigned put_long_ones(hwt_store *store)
 }
 
 /*
- * Another process joins while a long task runs in each shard.  Half of the shards are to be given to it, and cannot be:
- * what else is due in them runs here all the same, on the threads that are free.
+ * Another process joins while each shard has a long run.  Half of the shards cannot be handed over yet: the other due
+ * rows of these run in the old process all the same, on its free threads.
  */
 TEST(what_is_due_in_a_shard_that_cannot_be_given_runs)
 {
@@ -95,7 +95,7 @@ TEST(what_is_due_in_a_shard_that_cannot_be_given_runs)
 	WAIT_FOR(LOCKED(store, shards[0].giving || shards[1].giving) || stats_of_store(store).lost_leases > 0);
 	for (int i = 0; i < 40; i++)
 		(void)put(store, "a", 0);
-	/* If the machine stood still and the lease was lost, half of the shards are the other's. */
+	/* If the machine stood still and the lease was lost, the other process has half of the shards. */
 	WAIT_FOR(atomic_load(&short_ones) >= 40 || stats_of_store(store).lost_leases > 0);
 	atomic_store(&may_end, true);
 }
@@ -104,7 +104,7 @@ TEST(what_is_due_in_a_shard_that_cannot_be_given_runs)
  * A name that is in use
  */
 
-/* With a lease of ten minutes, which does not end meanwhile. */
+/* With a lease of ten minutes, which does not end in a test. */
 static hwt_store *named(const char *name)
 {
 	hwt_store *store = OPEN(.name = name);
@@ -118,7 +118,7 @@ static int64_t lease_end_us(const char *name)
 	return query("select until_us from %s_member where name = '%s'", world.schema, name);
 }
 
-/* A process of another host has the name, and its lease ends in so many seconds. */
+/* Adds a member of another host with this name, whose lease ends in left_s seconds. */
 static void put_namesake(int left_s)
 {
 	(void)query("delete from %s_member where name = 'me'", world.schema);
@@ -135,7 +135,7 @@ static void renew_namesake(const char *point)
 	if (strcmp(point, "name in use") != 0)
 		return;
 	atomic_fetch_add(&waits, 1);
-	/* Its puts tell the holder, too. */
+	/* Puts of a process that waits for its name send news, too. */
 	CHECK(strcmp(hwts_me(atomic_load(&waiter)->db), "me") != 0);
 	(void)query("update %s_member set until_us = until_us + 600000000 where name = 'me'", world.schema);
 }
@@ -179,7 +179,7 @@ TEST(a_name_is_free_when_its_lease_has_ended)
 	CHECK_INT(lease_end_us("me"), >=, end_us + 600000000);
 }
 
-/* Its lease had ended, as far as the other knows: the machine was asleep. */
+/* By the clock of the other process the lease had ended: the machine was asleep. */
 TEST(a_process_whose_name_another_has_goes_on_under_another_name)
 {
 	hwt_store *store;
@@ -211,7 +211,7 @@ TEST(the_name_of_a_process_that_died_on_this_host_is_free_at_once)
 	CHECK_INT(lease_end_us("me"), <, end_us + 600000000);
 }
 
-/* Its half of the shards is free until its lease ends; the next renewal comes long after that. */
+/* The dead process's half of the shards is free until its lease ends, long before the next renewal. */
 TEST(what_is_left_to_a_process_that_died_is_taken_when_its_lease_ends)
 {
 	fresh_world();

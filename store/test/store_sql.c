@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/*
- * The SQL functions: what programs in other languages call.  Here libpq stands for them.
- */
+/* The SQL functions, which programs in other languages call.  In this test libpq stands for such programs. */
 #include "sql_calls.h"
 #include "base/calendar.h"
 
@@ -22,7 +20,7 @@ static hwt_store *open_sql(void)
 	CLOSING hwt_store *store = open_sql();                                                                         \
 	USER *conn = connect_user()
 
-/* What a run is given. */
+/* The fields that a run contains. */
 static char seen[256];
 static int see(const hwt_store_run *run, void *ctx)
 {
@@ -69,7 +67,7 @@ TEST(what_is_put_by_sql_is_what_a_program_in_c_would_have_put)
 	CHECK_INT(COUNT("base_us = due_us and data is null and bucket = 296 and"
 			" shard = kind * 1024 + 296 %% 8 and epoch = 0 and attempt = 0"),
 		  ==, 1);
-	/* A due time of 0 would say that it is not known yet. */
+	/* A due time of 0 would mean that the time is not known yet. */
 	id = PUT_SQL(conn, "'a', at => '1970-01-01 00:00+00'");
 	CHECK_INT(info_of(store, id).due_us, ==, 1);
 	SAYS("rescheduled", call, conn, "reschedule", "%lld, at => '1970-01-01 00:00+00'", (long long)id);
@@ -118,7 +116,7 @@ TEST(a_rollback_undoes_a_put_and_its_id_is_not_used_again)
 	CHECK_INT(query("select count(*) from %s_timeout", world.schema), ==, 1);
 }
 
-/* As an old copy of the database would have it. */
+/* As in an old copy of the database. */
 TEST(numbers_of_sql_are_never_behind_the_clock)
 {
 	SQL_WORLD(store, conn);
@@ -131,7 +129,7 @@ TEST(numbers_of_sql_are_never_behind_the_clock)
 	(void)sql(conn, "begin");
 	id = PUT_SQL(conn, "'a', delay => '1 day'");
 	CHECK_INT((id >> HWTS_BUCKET_BITS) - HWTS_NUMBERS_END, >=, least);
-	/* A transaction that has advanced the sequence blocks no other that does. */
+	/* A transaction that has advanced the sequence blocks no other that advances it. */
 	(void)sql(conn, "select setval('%s_number', 1)", world.schema);
 	id = PUT_SQL(other, "'a', delay => '1 day'");
 	CHECK_INT((id >> HWTS_BUCKET_BITS) - HWTS_NUMBERS_END, >=, least);
@@ -163,7 +161,7 @@ TEST(a_key_that_is_in_use_is_an_error_kept_replaced_or_revived)
 		CHECK_INT(info.attempt, ==, 0);
 		CHECK_INT(COUNT("shard > 0 and error is null and data = 'three'"), ==, 1);
 	}
-	/* Of another group it is another key. */
+	/* In another group it is another key. */
 	CHECK_INT(PUT_SQL(conn, "'a', key => 'k', grp => 'g', delay => '1 day'"), !=, id);
 }
 
@@ -220,7 +218,7 @@ TEST(a_wrong_argument_is_an_error_with_a_hint_and_puts_nothing)
 	SAYS("!22023 hint", call, conn, "reschedule", "1, '1 s', now()");
 	SAYS("!22023 hint", call, conn, "make_kind", "repeat('x', 64)");
 	SAYS("!22023 hint", call, conn, "make_kind", "''");
-	/* What is wrong is not repeated at length. */
+	/* A wrong value is not repeated at length. */
 	for (size_t i = 0; i < 4; i++) {
 		static const char *const longer[] = { "repeat('x', 100000)", "'a', cron => repeat('*', 100000)",
 						      "'a', cron => '@daily', zone => repeat('x', 100000)",
@@ -232,7 +230,7 @@ TEST(a_wrong_argument_is_an_error_with_a_hint_and_puts_nothing)
 	}
 }
 
-/* As a process that holds it would have left it; a series goes on. */
+/* As the process that holds the row would have left it; a series goes on. */
 static void set_running(int64_t id, bool series)
 {
 	(void)query("update %s_timeout set state = 2, epoch = 1, attempt = 1, period_us = %d where id = %lld",
@@ -305,7 +303,7 @@ static int note_event(const hwt_store_run *run, void *ctx)
 	return 0;
 }
 
-/* One key, again and again, while it runs and between; some puts are undone. */
+/* Replaces one key again and again, during runs and between them; some puts are undone. */
 static void *replace_by_sql(void *arg)
 {
 	long key = (atomic_uint *)arg - last_event;
@@ -357,7 +355,7 @@ TEST(all_of_a_group_are_cancelled_and_what_runs_is_marked)
 	set_running(id, false);
 	SAYS("3", call, conn, "cancel_group", "'a', 'g'");
 	SAYS("0", call, conn, "cancel_group", "'a', 'g'");
-	/* What replaces its last run is dropped, as by a cancel of one, which says that it runs. */
+	/* The replacement of a last run is dropped, as by the cancel of one timeout, which answers that it runs. */
 	CHECK_INT(PUT_SQL(conn, "'a', grp => 'g', key => 'k', delay => '1 day', if_exists => 'replace'"), ==, id);
 	SAYS("0", call, conn, "cancel_group", "'a', 'g'");
 	CHECK_INT(COUNT("next_due_us is not null"), ==, 0);
@@ -365,7 +363,7 @@ TEST(all_of_a_group_are_cancelled_and_what_runs_is_marked)
 	CHECK_INT(query("select count(*) from %s_timeout", world.schema), ==, 3);
 }
 
-/* It ran as the cancel passed it by, which waits for a row that is locked. */
+/* The row was running when the cancel passed it by; the cancel waits for a locked row then. */
 TEST(of_a_group_that_is_cancelled_none_is_left_that_is_filed_meanwhile)
 {
 	SQL_WORLD(store, conn);
@@ -430,7 +428,7 @@ TEST(the_holder_computes_the_first_time_of_a_cron_line)
 	CHECK_INT(atomic_load(&ran), ==, 0);
 }
 
-/* The server takes more: abbreviations, rules, letters of either case. */
+/* The server accepts more: abbreviations, rules, letters of either case. */
 TEST(sql_takes_the_zones_that_c_takes)
 {
 	SQL_WORLD(store, conn);
@@ -455,7 +453,7 @@ TEST(sql_takes_the_zones_that_c_takes)
 	SAYS(before, sql, conn, "show timezone");
 }
 
-/* What the zone needs is missing at first, or its processes have died: it does not run until its line says so. */
+/* The zone's file is missing at first, or processes have died: the row does not run before a time of its line. */
 TEST(a_cron_line_gets_its_first_time_though_that_fails_before)
 {
 	SQL_WORLD(store, conn);
@@ -478,7 +476,7 @@ TEST(a_cron_line_gets_its_first_time_though_that_fails_before)
 	CHECK_INT(atomic_load(&ran), ==, 0);
 }
 
-/* The server sends equal ones once. */
+/* The server sends equal notifications once. */
 TEST(many_rows_of_a_transaction_notify_a_few_times)
 {
 	SQL_WORLD(store, conn);
@@ -503,7 +501,7 @@ TEST(many_rows_of_a_transaction_notify_a_few_times)
 	WAIT_FOR(query("select count(*) from %s_timeout", world.schema) == 1);
 }
 
-/* Of two that read in an index where the other one puts, the second to commit would fail. */
+/* If two transactions read in an index where the other puts, the second commit would fail. */
 TEST(serializable_transactions_that_put_do_not_conflict)
 {
 	SQL_WORLD(store, conn);
@@ -525,7 +523,7 @@ TEST(serializable_transactions_that_put_do_not_conflict)
 	}
 }
 
-/* The number of rules of all shards together. */
+/* The sum of the numbers of rules of all shards. */
 static int64_t rules(void)
 {
 	return query("select sum(rules) from %s_shard", world.schema);
@@ -554,8 +552,8 @@ TEST(what_is_paused_by_sql_is_not_begun_until_it_is_resumed)
 }
 
 /*
- * Begins compare the number of rules in the rows of the shards, and would wait for them.  A transaction may have made
- * its constraints immediate before.
+ * Begins compare the number of rules in the rows of the shards, and would wait for these rows.  A transaction may have
+ * made its constraints immediate before.
  */
 TEST(a_transaction_that_pauses_holds_up_nothing_before_it_commits)
 {
@@ -680,7 +678,7 @@ TEST(texts_are_utf8_in_a_database_of_another_encoding)
 	check_encoding("sql_ascii", false);
 }
 
-/* Its own tables, functions and operators come first in its search path, and say that they were called. */
+/* Makes tables, functions and operators that come first in the caller's search path, and report each call. */
 static void set_trap(PGconn *conn, const char *role)
 {
 	static const char *const functions[] = { "nextval(regclass)",     "convert_to(text, name)", "length(bytea)",
@@ -694,7 +692,7 @@ static void set_trap(PGconn *conn, const char *role)
 			  role, functions[i], returns[i]);
 	for (size_t i = 0; i < sizeof(tables) / sizeof(tables[0]); i++)
 		(void)sql(conn, "create table %s.%s_%s (id int)", role, world.schema, tables[i]);
-	/* Operators of all types that occur. */
+	/* Operators for all types that occur. */
 	(void)sql(
 	    conn,
 	    "do 'declare o record; n int := 0; begin for o in select oprname, oprleft::regtype l, oprright::regtype r,"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* A stop does not wait for what may last: a task, a lock of somebody else, a look. */
+/* A stop does not wait for acts that may last: a task, another session's lock, a look. */
 #include "store_query.h"
 
 #include "inside.h"
@@ -44,7 +44,7 @@ static hwt_store *started_in_fresh_world(int64_t lease_ns)
 	return started_with(lease_ns, wait_if_held, 8);
 }
 
-/* No lease ends here: what the other has it was given. */
+/* No lease ends in this test: the other process has shards only because the stop hands them over. */
 TEST(a_stop_within_a_time_gives_the_shards_and_leaves_the_tasks)
 {
 	CLOSING hwt_store *store = started_in_fresh_world(HWT_S(600));
@@ -57,7 +57,7 @@ TEST(a_stop_within_a_time_gives_the_shards_and_leaves_the_tasks)
 	CHECK_CALL(hwt_store_start(store), EBUSY);
 	CHECK_CALL(hwt_store_stop_within(store, 0), ETIMEDOUT);
 	other = started_with(HWT_S(600), count_run, 8);
-	CHECK(wait_gone(other, id)); /* it has run there */
+	CHECK(wait_gone(other, id)); /* it has run in the other process */
 	CHECK_INT(atomic_load(&ran), ==, 1);
 	CHECK_INT(settled_stats(other).done, ==, 1);
 	atomic_store(&held, false);
@@ -78,19 +78,19 @@ static void *stop(void *store)
 	return NULL;
 }
 
-/* Nor does any lease end here: of what it has given nothing waits for its task. */
+/* No lease ends in this test either: rows of the shards that are handed over do not wait for the task. */
 TEST(others_have_what_a_process_gives_while_its_stop_waits_for_a_task)
 {
 	hwt_store *store = started_in_fresh_world(HWT_S(600));
 	CLOSING hwt_store *other = started_with(HWT_S(600), count_run, 4);
 	pthread_t stopper;
 
-	while (atomic_load(&started) == 0) { /* one: each that runs keeps its shard */
+	while (atomic_load(&started) == 0) { /* only one, as each running task keeps its shard */
 		put(store, "a", 0);
 		WAIT_FOR(atomic_load(&started) > 0 || query("select count(*) from %s_timeout", world.schema) == 0);
 	}
 	REQUIRE(pthread_create(&stopper, NULL, stop, store) == 0);
-	CHECK(wait_held(other, 7)); /* all but that of the task */
+	CHECK(wait_held(other, 7)); /* all but the shard of the task */
 	atomic_store(&held, false);
 	REQUIRE(pthread_join(stopper, NULL) == 0);
 	CHECK(wait_held(other, 8));
@@ -120,7 +120,7 @@ TEST(a_close_does_not_wait_for_a_row_that_stays_locked)
 	CHECK_INT(query("select count(*) from %s_timeout", world.schema), ==, 1); /* for the next process */
 }
 
-/* A look that is refused for the lock, after 10 s, would tell of it. */
+/* A look that fails because of the lock, after 10 s, would report it. */
 TEST(a_close_ends_the_look_that_is_under_way)
 {
 	NEEDS_POSTGRES(); /* SQLite has no locks of tables */
@@ -128,7 +128,7 @@ TEST(a_close_ends_the_look_that_is_under_way)
 	void *connection = connect_user();
 
 	CHECK(user_sql(connection, "begin; lock table %s_timeout in access exclusive mode", world.schema));
-	hwts_lock(store); /* without a renewal, which would wait for the lock, too */
+	hwts_lock(store); /* without a renewal, which would wait for the lock as well */
 	store->reading->again = true;
 	hwts_wake(store, HWTS_READ);
 	hwts_unlock(store);

@@ -16,7 +16,7 @@
 
 #ifdef HWT_STORE_POSTGRES
 
-/* "!": by the owner.  In the text ` is the schema and the prefix. */
+/* "!": by the owner.  In the text ` stands for the schema and the prefix. */
 static const char *const CALLS[] = {
 	"select `put('a')",
 	"select `put('a', 'x', key => 'k', grp => 'g', delay => '1 hour')",
@@ -99,7 +99,7 @@ static const char *const CALLS[] = {
 	"select `pause('a')",
 };
 
-/* The text, with ` as the schema and the prefix, and @ of @_ as the prefix alone. */
+/* Runs the text, with ` as the schema and the prefix, and @ of @_ as the prefix alone. */
 static PGresult *run(PGconn *conn, const char *text)
 {
 	char out[65536];
@@ -127,7 +127,7 @@ static void must(PGconn *conn, const char *text)
 	PQclear(result);
 }
 
-/* The first value of each row is printed; returns how many rows there are. */
+/* Prints the first value of each row; returns the number of rows. */
 static int list(PGconn *conn, const char *text)
 {
 	PGresult *result = run(conn, text);
@@ -142,7 +142,7 @@ static int list(PGconn *conn, const char *text)
 }
 
 /*
- * Trees as the server writes them: {LABEL :field value ...}, where a value is words, a node, or a list in parentheses.
+ * Trees as the server writes them: {LABEL :field value ...}, where a value is words, a node, or a list in parentheses
  */
 
 struct tree {
@@ -158,7 +158,7 @@ struct types {
 struct node {
 	char label[64];
 	unsigned function, operator, type;
-	bool implicit; /* a cast that nobody has written */
+	bool implicit; /* a cast that the source does not contain */
 	struct types args;
 };
 
@@ -237,7 +237,7 @@ static void read_value(struct tree *tree, const char *field, struct node *node, 
 		node->args = types;
 }
 
-/* Behind its "{".  Returns the type that the writer has given it, 0 if that cannot be told. */
+/* Reads after a node's "{".  Returns the type that the writer has given it, or 0 if it cannot be told. */
 static unsigned read_node(struct tree *tree)
 {
 	struct node node = { .function = 0 };
@@ -264,7 +264,7 @@ static unsigned read_node(struct tree *tree)
 	return node.type;
 }
 
-/* A tree in the server's log: which function's, which line's, of which text. */
+/* Notes a tree of the server's log: its function, its line and its text. */
 static void note_tree(void *arg, const PGresult *notice)
 {
 	static const char in[] = "\"\nPL/pgSQL function ";
@@ -277,7 +277,7 @@ static void note_tree(void *arg, const PGresult *notice)
 	if (!detail || strncmp(detail, "{QUERY", 6) != 0)
 		return;
 	if (!context || (from = strchr(context, '"')) == NULL || (to = strstr(from, in)) == NULL)
-		return; /* what the caller has written */
+		return; /* written by the caller */
 	(void)snprintf(text, sizeof(text), "%.*s", (int)(to - from) - 1, from + 1);
 	to += strlen(in);
 	(void)snprintf(name, sizeof(name), "%.*s", (int)strcspn(to, "\n"), to);
@@ -314,13 +314,15 @@ static const char WALK[] =
     "create unlogged table walked (place text, said text, unique (place, said));"
     "create view `seen as select id from `timeout where state = 2; grant select on `seen to public;";
 
-/* Replaces the functions, with loops that end at once and UTF8 as SQL_ASCII: so the code behind these is reached. */
+/* Replaces the functions: loops end at once, and UTF8 stands for SQL_ASCII, so that the code after these is reached. */
 static const char SHORTEN[] =
     "do 'declare f record; begin for f in select p.oid, pg_get_functiondef(p.oid) d from pg_proc p where"
     " starts_with(p.proname, ''@_'') loop"
     " execute replace(replace(f.d, ''1 .. 100 loop'', ''1 .. 0 loop''), ''SQL_ASCII'', ''UTF8''); end loop; end'";
 
-/* Words and operators of the sources, without texts and what is no expression; and how often each was walked. */
+/*
+ * Words and operators of the sources, without literals and text that is no expression; and how often each was walked.
+ */
 #define WORDS(text)                                                                                                    \
 	"regexp_matches(regexp_replace(regexp_replace(" text                                                           \
 	", E'''[^'']*''|(#variable_conflict|--)[^\\n]*', '', 'g'),"                                                    \
@@ -348,7 +350,7 @@ static void walk(PGconn *notes)
 	call_all(notes, conn);
 }
 
-/* Each call with the types of its arguments, and what makes one that goes before it. */
+/* Each call with the types of its arguments, and the statement that makes a trap for it. */
 static const char TRAPS[] =
     "create view calls as select f.kind, p.oid, p.proname::text as name, p.pronamespace as place,"
     " p.prorettype as result, p.proargtypes::oid[] as wants, f.types from found f join pg_proc p"
@@ -363,7 +365,7 @@ static const char TRAPS[] =
     " as types from calls c) c where result <> 2279;"
     "grant select on traps to public";
 
-/* Beside a function of the store the trap has one argument more, which may be left out: then no call is unique. */
+/* Next to a function of the store, the trap has one more argument, which may be omitted: then no call is unique. */
 #define PLANT(where)                                                                                                   \
 	"do 'declare t record; begin for t in select * from traps where " where " loop"                                \
 	" execute format(''create function public.%I(%s) returns %s language plpgsql as %L'',"                         \
@@ -376,7 +378,7 @@ static const char TRAPS[] =
 	"end if;"                                                                                                      \
 	" end loop; end'"
 
-/* Neither pg_catalog's nor the store's; calls whose arguments are cast though nobody says so. */
+/* Calls of neither pg_catalog's functions nor the store's; calls with implicit casts of arguments. */
 static const char STRANGE[] = "select concat_ws(' ', kind, name, place::regnamespace) from calls where place <> 11 and "
 			      "not starts_with(name, '@_')";
 static const char INEXACT[] =
@@ -434,8 +436,8 @@ TEST(nothing_of_the_schema_of_the_store_is_called_by_its_functions)
  */
 
 /*
- * Polymorphic ones and those of the server's own have arguments that no statement can have.  "=" is no boolean, so that
- * a statement that looks for it there fails before it runs.
+ * Polymorphic functions and those of internal types have arguments that no statement can have.  The trap "=" returns no
+ * boolean, so a statement that finds it fails before it runs.
  */
 static const char ALL_TRAPS[] =
     "create sequence public.trapped; grant usage on sequence public.trapped to public; set role @_web;"
@@ -455,7 +457,7 @@ static const char ALL_TRAPS[] =
     " case when cardinality(f.args) = 2 then format('leftarg = %s,', format_type(f.args[1], null)) end,"
     " format_type(f.args[cardinality(f.args)], null)); end if; end loop; end $$; reset role";
 
-/* From now on whoever connects has the traps in the way; *owner has not. */
+/* From now on the traps are in the way of each new connection; *owner is a connection without them. */
 static void plant_all(PGconn **owner)
 {
 	use_database_of("UTF8");
@@ -474,7 +476,7 @@ static void check_none_was_called(PGconn *owner)
 	CHECK_INT(list(owner, "select 'traps were called' from public.trapped where is_called"), ==, 0);
 }
 
-/* The first attempt fails.  Inside a transaction it puts, moves and cancels, too. */
+/* The first attempt fails.  Inside a transaction the task puts, moves and cancels as well. */
 static int live(const hwt_store_run *run, void *store)
 {
 	const hwt_store_which which = { .size = sizeof(which), .kind = "least", .key = "inner" };
@@ -537,7 +539,7 @@ static void change_all(hwt_store *store, const char *kind)
 	CHECK_CALL(hwt_store_resume(store, kind, "g"), 0);
 }
 
-/* A connection whose path nobody has set. */
+/* A connection whose search path was not set. */
 static void read_through_pooler(hwt_store *store)
 {
 	struct hwts_kind_row kind = { .id = 0 };
@@ -548,13 +550,13 @@ static void read_through_pooler(hwt_store *store)
 	CHECK_INT(hwts_rows_kind(conn, "most", NULL, &kind), ==, 0);
 	CHECK_INT(store->engine->prepare(conn), ==, 0);
 	store->engine->disconnect(conn);
-	put(store, "most", 0); /* its news are a transaction behind it */
+	put(store, "most", 0); /* its news are sent by a later transaction */
 	CHECK_CALL(hwt_store_pause(store, "most", NULL), 0);
 	CHECK_CALL(hwt_store_resume(store, "most", NULL), 0);
 	store->db->pooled = false;
 }
 
-/* All that a process does, from the tables on; the role is a superuser. */
+/* All acts of a process, from making the tables on; the role is a superuser. */
 TEST(nothing_that_a_role_has_made_is_called_by_the_statements_of_the_library)
 {
 	static const char *const kinds[] = { "least", "most", "inside" };
@@ -587,7 +589,7 @@ TEST(nothing_that_a_role_has_made_is_called_by_the_statements_of_the_library)
 }
 
 /*
- * The path of those whose connections it uses
+ * The search path of users' connections
  */
 
 #define USERS "\"$user\", public"
@@ -603,7 +605,7 @@ static void check_path(PGconn *conn)
 	CHECK_INT(PQisnonblocking(conn), ==, 0);
 }
 
-/* Also of a store that a pooler serves, whose own connections have the store's settings in each transaction. */
+/* Also for a store behind a pooler, whose own connections set the store's settings in each transaction. */
 static void check_patience(hwt_store *store, PGconn *conn)
 {
 	PGresult *result;
@@ -640,7 +642,7 @@ static int check_in_task(const hwt_store_run *run, void *store)
 	return 0;
 }
 
-/* Also for its triggers when it commits. */
+/* Also for its triggers at the commit. */
 TEST(the_search_path_of_a_task_and_of_a_caller_stays_the_users)
 {
 	NEEDS_POSTGRES();
@@ -682,7 +684,7 @@ static int change_role_after_reset(const hwt_store_run *run, void *ctx)
 	return change_role(run, ctx);
 }
 
-/* The statements of the first end on a connection are prepared behind the task.  The second finds them prepared. */
+/* The statements of the first end on a connection are prepared after the task.  The second end finds them prepared. */
 static void change_role_twice(hwt_store_task *task)
 {
 	USER *owner;
@@ -715,7 +717,7 @@ TEST(a_task_that_resets_its_session_and_takes_another_role_is_done)
 	change_role_twice(change_role_after_reset);
 }
 
-/* The other has no right on the tables of the store. */
+/* The other role has no right on the tables of the store. */
 TEST(a_task_that_takes_another_role_is_done)
 {
 	NEEDS_POSTGRES();

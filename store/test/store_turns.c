@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The turns of groups, without a store and on a clock of the test; and at random against a model that looks at all. */
+/*
+ * The turns of groups, without a store and on a clock of the test; and random acts compared with a model that looks at
+ * all turns.
+ */
 #include "store.h"
 #include "base/due.h"
 #include "groups/turns.h"
@@ -58,7 +61,7 @@ static struct hwts_due due_of(const char *name, int priority, int64_t due_us, en
 	return due;
 }
 
-/* One of a look. */
+/* Offers a row that a look has found. */
 static bool keeps(const char *name, int priority, int64_t due_us)
 {
 	struct hwts_due due = due_of(name, priority, due_us, HWTS_AHEAD);
@@ -73,7 +76,7 @@ static bool keeps_told(const char *name, int priority, int64_t due_us)
 	return hwts_turns_keeps(&turns, &due, SHARE);
 }
 
-/* The group a has these, in their order. */
+/* The group a has these turns, in order. */
 static void fill(struct hwts_turn *turn, int n)
 {
 	for (int i = 0; i < n; i++)
@@ -92,7 +95,7 @@ TEST(what_a_rest_has_goes_before_what_it_precedes)
 	CHECK(!keeps("a", 1, 20));
 	hwts_turns_at(&turns, 19);
 	CHECK_INT(hwts_turns_rest_us(&turns), ==, 20);
-	CHECK(take() == &turn[0]); /* that is not due */
+	CHECK(take() == &turn[0]); /* which is not due */
 	CHECK(!hwts_turns_wanted(&turns, SHARE));
 	hwts_turns_at(&turns, 20);
 	CHECK_INT(hwts_turns_rest_us(&turns), ==, HWTS_NEVER);
@@ -103,9 +106,9 @@ TEST(what_a_rest_has_goes_before_what_it_precedes)
 	hwts_rest_ask(rest);
 	CHECK(!hwts_turns_wanted(&turns, SHARE));
 	CHECK(take() == NULL);
-	CHECK(!keeps("a", 1, 25)); /* it may have come too late for what is being read */
+	CHECK(!keeps("a", 1, 25)); /* the row may have come too late for the reading */
 	hwts_rest_read(&turns, rest, everything);
-	CHECK(take() == &turn[1]); /* the other one is not due yet */
+	CHECK(take() == &turn[1]); /* the other turn is not due yet */
 	hwts_turns_at(&turns, 25);
 	CHECK(take() == NULL);
 	rest = hwts_turns_wanted(&turns, SHARE);
@@ -115,14 +118,14 @@ TEST(what_a_rest_has_goes_before_what_it_precedes)
 	hwts_rest_read(&turns, rest, (struct hwts_place){ 26, 0 });
 	CHECK(take() == &turn[2]);
 	CHECK_INT(rest->from.due_us, ==, 26);
-	CHECK(!keeps("a", 0, 12)); /* of the priority that is queued, and before it */
+	CHECK(!keeps("a", 0, 12)); /* of the priority that is queued, and before its rows */
 	CHECK(take() == NULL);
 	hwts_turns_drop_rests(&turns, 0);
 	CHECK(take() == &turn[3]);
 	fresh();
 }
 
-/* Its rest was due, and is not any more. */
+/* The rest was due, and no longer is. */
 TEST(a_group_goes_on_when_the_clock_is_put_back)
 {
 	struct hwts_turn turn[4];
@@ -139,7 +142,7 @@ TEST(a_group_goes_on_when_the_clock_is_put_back)
 	fresh();
 }
 
-/* The reader is woken for those. */
+/* The reader is woken for such a rest. */
 TEST(few_of_the_rows_that_a_rest_takes_make_it_the_first)
 {
 	struct hwts_turn turn[4];
@@ -161,7 +164,7 @@ TEST(few_of_the_rows_that_a_rest_takes_make_it_the_first)
 	fresh();
 }
 
-/* What goes before all that it has waits in the database until it may begin something. */
+/* Rows that go before all others of the group wait in the database until the group may begin a row. */
 TEST(a_group_that_may_begin_nothing_reads_no_more_than_its_share)
 {
 	struct hwts_turn turn[SHARE];
@@ -212,7 +215,7 @@ TEST(what_is_told_and_due_soon_has_room_beyond_the_share)
 	fresh();
 }
 
-/* What is due starts before all that is queued; of the others there are enough. */
+/* Due rows start before all that are queued; of the others the window keeps a share. */
 TEST(of_what_is_read_the_window_keeps_what_is_due_and_a_share)
 {
 	struct hwts_turn turn[SHARE];
@@ -235,7 +238,7 @@ TEST(of_what_is_read_the_window_keeps_what_is_due_and_a_share)
 	fresh();
 }
 
-/* Together they read less than a share, the larger priorities first. */
+/* Together the rests read less than a share, the larger priorities first. */
 TEST(rests_of_a_group_are_read_together)
 {
 	static const size_t pages[] = { 50, 25, 12, 6, 3, 1 };
@@ -267,7 +270,7 @@ TEST(rests_of_a_group_are_read_together)
 }
 
 /*
- * Buckets of a shard that was taken from a process that had died
+ * Buckets of a shard that was taken from a dead process
  */
 
 static const struct hwts_own burst = { .limited = true, .rules = { .burst = 3, .every_ns = HWT_S(60) } };
@@ -284,7 +287,7 @@ static void check_empty(struct hwts_turn *turn)
 	fresh();
 }
 
-/* Something of the group still runs here, under an older epoch, and its rules are read once the shard is taken. */
+/* A row of the group still runs under an older epoch, and its rules are read after the take of the shard. */
 TEST(a_bucket_that_nobody_knows_is_empty_by_the_rules_that_are_read_later)
 {
 	struct hwts_turn old, turn;
@@ -298,7 +301,7 @@ TEST(a_bucket_that_nobody_knows_is_empty_by_the_rules_that_are_read_later)
 	check_empty(&turn);
 }
 
-/* What comes has the tokens that are left. */
+/* New rows have the tokens that are left. */
 TEST(a_group_whose_bucket_fills_does_not_wait_until_it_is_full)
 {
 	struct hwts_turn turn[2];
@@ -344,7 +347,7 @@ TEST(a_bucket_is_empty_if_there_was_no_memory_for_its_level)
 	check_empty(&turn);
 }
 
-/* What had been set before that is gone when they are read once more. */
+/* The old rules are gone when they are read again. */
 TEST(rules_for_which_there_was_no_memory_leave_no_others_behind)
 {
 	static const struct hwts_own paused = { .paused = true };
@@ -361,7 +364,7 @@ TEST(rules_for_which_there_was_no_memory_leave_no_others_behind)
 	fresh();
 }
 
-/* The group would wait for a token without the place to do so. */
+/* The group would wait for a token without the memory to do so. */
 TEST(a_rate_of_the_kind_for_which_there_is_no_memory_changes_nothing)
 {
 	static const struct hwts_own paused = { .paused = true };
@@ -378,7 +381,7 @@ TEST(a_rate_of_the_kind_for_which_there_is_no_memory_changes_nothing)
 	fresh();
 }
 
-/* Of three tokens that are reserved, a burst of one and a century each. */
+/* With three tokens reserved, a burst of one, and a century for each token. */
 TEST(a_level_holds_no_more_tokens_than_the_burst)
 {
 	static const struct hwts_own slow = { .limited = true,
@@ -401,14 +404,14 @@ TEST(a_level_holds_no_more_tokens_than_the_burst)
 	fresh();
 }
 
-static unsigned granted; /* how often there is memory */
+static unsigned granted; /* how many allocations succeed */
 
 static bool refuse_later(void)
 {
 	return granted == 0 || granted-- == 0;
 }
 
-/* The rules, chains and the group have some, and its rate has none. */
+/* The rules, chains and the group get memory, and the rate does not. */
 TEST(a_group_goes_again_for_whose_rate_there_was_no_memory)
 {
 	fresh();
@@ -486,7 +489,8 @@ TEST(few_that_are_left_are_told_of)
 
 TEST(a_group_of_a_crowd_takes_a_hundred_bytes)
 {
-	CHECK_INT(offsetof(struct hwts_turn_group, start) + 12 + 16, <=, 88); /* malloc's own; and its chain */
+	/* Malloc's header; and a place in the chain. */
+	CHECK_INT(offsetof(struct hwts_turn_group, start) + 12 + 16, <=, 88);
 }
 
 /*
@@ -507,7 +511,7 @@ static struct model {
 	struct hwts_own own[GROUPS]; /* group 0: none */
 	bool has_own[GROUPS], paused;
 	struct hwts_rules each;
-	unsigned passed[GROUPS][GROUPS]; /* how often others had a turn, while this one could */
+	unsigned passed[GROUPS][GROUPS]; /* how often other groups had a turn, while this one could start */
 	int64_t starts[GROUPS][STARTS], since_ns[GROUPS];
 	size_t started[GROUPS];
 } model;
@@ -536,7 +540,7 @@ static unsigned count_of(int group, enum state from, enum state to, bool counted
 	return count;
 }
 
-/* The first that a group has queued; -1: none. */
+/* The first queued turn of a group; -1: none. */
 static int first_of(int group)
 {
 	int first = -1;
@@ -554,7 +558,7 @@ static int first_of(int group)
 	return first;
 }
 
-/* When the next start keeps burst + rate x time, for each start so far, with so many that come before it. */
+/* When the next start keeps burst + rate x time for each start so far, with `before` starts ahead of it. */
 static int64_t start_ns(int group, unsigned before)
 {
 	struct hwts_rules rules = rules_of(group);
@@ -684,7 +688,7 @@ static void act_on(int i, uint64_t random)
 	}
 }
 
-/* Rates stay: buckets of other rules are another story. */
+/* Rates stay: other tests cover changes of rules with buckets. */
 static void change_rules(uint64_t random)
 {
 	int group = 1 + (int)(random % (GROUPS - 1));
@@ -778,7 +782,7 @@ TEST(at_random_it_does_what_a_model_does)
 }
 
 /*
- * Rests at random: rows of a group in a database, of which the window keeps some
+ * Rests at random: rows of a group in a database, some of which the window keeps
  */
 
 #define ROWS 300
@@ -798,7 +802,8 @@ static void keep_row(struct row *row)
 {
 	join(&row->turn, "a", row->due.due_us, row->due.priority);
 	row->state = KEPT;
-	CHECK_INT(row->turn.group->turns, <=, 5 * SHARE); /* beyond twice that only what goes before all others */
+	/* Beyond twice the share only rows that go before all others. */
+	CHECK_INT(row->turn.group->turns, <=, 5 * SHARE);
 }
 
 static void queue_rows(void)
@@ -810,7 +815,7 @@ static void queue_rows(void)
 		}
 }
 
-/* Most are due within a second, and some a little later than others of their priority that came before. */
+/* Most rows are due within a second, and some a little later than earlier rows of their priority. */
 static void put_row(uint64_t random)
 {
 	struct row *row = rows;
@@ -829,7 +834,7 @@ static void put_row(uint64_t random)
 	queue_rows();
 }
 
-/* The next row of a rest, of those that were there when the reading began. */
+/* The next row of a rest, among the rows that were there when the reading began. */
 static struct row *next_of(const struct hwts_rest *rest, const struct hwts_due *after, const struct row *end)
 {
 	struct row *next = NULL;
@@ -871,7 +876,7 @@ static void read_rest(struct hwts_rest *rest, uint64_t random)
 	queue_rows();
 }
 
-/* It is the first of all, kept or not; if nothing can be taken a rest is to be read. */
+/* Checks that it is the first of all rows, kept or not; if none can be taken, a rest has to be read. */
 static void take_row(uint64_t random)
 {
 	struct hwts_turn *turn = take();

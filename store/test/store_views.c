@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/*
- * The views that a person reads.  No process runs anything here: the rows are what the test writes.
- */
+/* The views that a person reads.  No process runs a row in this test, which writes the rows itself. */
 #include "store_query.h"
 
 #define HAS(count, view, ...) CHECK_INT(query("select count(*) from " view " where " __VA_ARGS__), ==, count)
@@ -104,7 +102,7 @@ TEST(open_makes_the_views_that_are_missing)
 	HAS(0, "%s_timeouts", "kind <> ''", world.schema);
 }
 
-/* A table of the user's has the name. */
+/* A table of a user has the name. */
 TEST(a_view_that_cannot_be_made_is_gone_without)
 {
 	hwt_store *store;
@@ -119,7 +117,7 @@ TEST(a_view_that_cannot_be_made_is_gone_without)
 	HAS(0, "%s_kinds", "mine = 1", world.schema);
 }
 
-/* It may create tables of its own, but does not own those of the store. */
+/* The role may create tables, but does not own those of the store. */
 TEST(a_role_that_may_not_make_the_views_goes_on_without)
 {
 	NEEDS_POSTGRES();
@@ -143,7 +141,7 @@ TEST(a_role_that_may_not_make_the_views_goes_on_without)
 	HAS(1, "%s_timeouts", "kind = 'a'", world.schema);
 }
 
-/* test/exec.sh has asked for it. */
+/* test/exec.sh has asked for partitions. */
 TEST(a_partitioned_table_is_one)
 {
 	NEEDS_POSTGRES();

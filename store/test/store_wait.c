@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Why what is due has not started: each way of standing still has its reason, and none when it goes on.  Reasons are
- * read as operators read them: of the store, of the kind, in the text for Prometheus, and in warnings.
+ * Why due rows have not started: each way of standing still has its reason, which goes when the row goes on.  Reasons
+ * are read as operators read them: of the store, of the kind, in the text for Prometheus, and in warnings.
  */
 #include "store_query.h"
 #include "front.h"
@@ -34,7 +34,7 @@ static hwt_store *start_with(hwt_store *store)
 	return store;
 }
 
-/* Of a thread whose tasks wait. */
+/* A store with one thread, whose tasks wait. */
 static hwt_store *start_held(hwt_store *store)
 {
 	atomic_store(&held, true);
@@ -72,7 +72,7 @@ static bool says(hwt_store *store, hwt_store_wait why, uint64_t count)
 	return said;
 }
 
-/* So many for this reason, and none for another. */
+/* Checks that this number of rows wait for this reason, and none for another. */
 static void check_waits(hwt_store *store, hwt_store_wait why, uint64_t count)
 {
 	hwt_store_stats all;
@@ -107,7 +107,7 @@ static void let_go(hwt_store *store, unsigned count)
 }
 
 /*
- * What somebody asked for
+ * Reasons that a user has asked for
  */
 
 TEST(no_thread_is_free)
@@ -198,10 +198,10 @@ TEST(a_group_or_its_kind_is_paused)
 }
 
 /*
- * What nobody asked for
+ * Reasons that no user has asked for
  */
 
-/* A run that a dead process had, and that the database does not let this one begin. */
+/* The database does not let this process begin the run of a dead process. */
 TEST(a_run_of_a_dead_process_counts)
 {
 	CLOSING hwt_store *store = fresh_store();
@@ -228,7 +228,7 @@ TEST(a_run_of_a_dead_process_counts)
 	WAIT_FOR(waiting(store, HWT_STORE_WAITS_ELSEWHERE) == 0);
 }
 
-/* A thread of the store stays at a point until the gate is opened. */
+/* A thread of the store stops at a point until the gate is opened. */
 static const char *_Atomic closed_at;
 
 static void stay(const char *where)
@@ -275,14 +275,15 @@ TEST(shards_are_not_read)
 	put_in(store, NULL, 3);
 	close_gate("read");
 	CHECK_CALL(hwt_store_start(store), 0);
-	WAIT_FOR(waiting(store, HWT_STORE_WAITS_READ) == 8); /* each is one: nobody knows more */
+	/* Each shard counts as one row: their number is not known. */
+	WAIT_FOR(waiting(store, HWT_STORE_WAITS_READ) == 8);
 	open_gate();
 	CHECK(wait_count(&ended, 3));
 	check_none(store);
 	CHECK_CALL(hwt_store_close(store), 0);
 }
 
-/* What the window does not keep of a group waits as the others of its group do, or to be read. */
+/* The rows of a group that the window does not keep wait as the others of the group do, or to be read. */
 TEST(a_rest_is_not_read)
 {
 	CLOSING hwt_store *store;
@@ -292,7 +293,7 @@ TEST(a_rest_is_not_read)
 	atomic_store(&held, false);
 	CHECK_CALL(hwt_store_pause(store, "a", "b"), 0);
 	put_in(store, "b", 30);
-	WAIT_FOR(waiting(store, HWT_STORE_WAITS_PAUSE) == 21); /* a share, twice, and what is beyond it */
+	WAIT_FOR(waiting(store, HWT_STORE_WAITS_PAUSE) == 21); /* a share, twice, and the rows beyond it */
 	CHECK_INT(stats_of_store(store).waiting[HWT_STORE_WAITS_READ], ==, 0);
 	close_gate("refilled");
 	CHECK_CALL(hwt_store_resume(store, "a", "b"), 0);
@@ -337,7 +338,7 @@ static hwt_store *moved_by;
 static int64_t minutely;
 static atomic_uint looks;
 
-/* Moves it behind what the first look has read, and waits until it has been tried. */
+/* Moves the row after the first look has read, and waits until the row has been tried. */
 static void move_at_look(const char *where)
 {
 	const struct hwts_entry *entry;
@@ -353,7 +354,7 @@ static void move_at_look(const char *where)
 	atomic_fetch_add(&looks, 1);
 }
 
-/* That look has found it due at the next minute. */
+/* The look has found the row due at the next minute. */
 TEST(a_look_that_read_before_a_move_does_not_undo_its_reason)
 {
 	CLOSING hwt_store *store = fresh_store();
@@ -379,7 +380,7 @@ TEST(a_look_that_read_before_a_move_does_not_undo_its_reason)
 	CHECK_INT(unsetenv("TZDIR"), ==, 0);
 }
 
-/* The last try has told its reason, and what no thread has come for has not been tried again. */
+/* The last try has given the reason; for the row that is given back no thread has come, so it was not tried again. */
 TEST(what_is_given_back_waits_for_its_zone)
 {
 	CLOSING hwt_store *store = start_with(FRESH(.threads = 1));
@@ -446,7 +447,7 @@ TEST(the_lease_cannot_be_renewed)
 	CLOSING hwt_store *store = FRESH(.lease_ns = HWT_S(1));
 	hwt_store_kind kind = KIND(.name = "a", .task = hold, .horizon_ns = HWT_S(600));
 
-	/* Each shard has been read as far as the test may take. */
+	/* Each shard has been read further than the test may take. */
 	CHECK_CALL(register_patiently(store, &kind), 0);
 	CHECK_CALL(hwt_store_start(store), 0);
 	CHECK(wait_held(store, 8));
@@ -498,7 +499,7 @@ TEST(nobody_runs_a_kind)
 }
 
 /*
- * Warnings, once a lease has passed, and of the end
+ * Warnings, once a lease has passed, and when the wait ends
  */
 
 static struct {
@@ -522,7 +523,7 @@ static void note_warning(void *ctx, const char *message)
 
 #define WARNS .lease_ns = HWT_S(1), .warn = note_warning
 
-/* From here on. */
+/* From now on. */
 static void hear_warnings(void)
 {
 	for (size_t i = 0; i < HWT_STORE_WAITS; i++) {
@@ -541,7 +542,9 @@ static hwt_store *start_warning(void)
 	return start_with(store);
 }
 
-/* Of what was asked for nothing is told.  A lease that this machine loses begins and ends it once more. */
+/*
+ * Reasons that a user has asked for are not reported.  If this machine loses a lease, warning and end come once more.
+ */
 static void check_over(hwt_store_wait why)
 {
 	static const hwt_store_wait silent[] = { HWT_STORE_STARTS,      HWT_STORE_WAITS_THREAD, HWT_STORE_WAITS_CAP,
@@ -569,7 +572,7 @@ TEST(a_zone_is_warned_of_and_a_pause_is_not)
 	check_over(HWT_STORE_WAITS_ZONE);
 }
 
-/* Also of a cron line that has no first time yet: nobody knows how old that is. */
+/* Also a cron line without a first time: its age is not known. */
 TEST(a_refused_row_is_warned_of)
 {
 	for (int line = 0; line < 2; line++) {

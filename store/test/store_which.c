@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Which timeouts a call is about: one by its id or its key, all of a group, all of a kind, by their states; in a
- * transaction of the store's or of the caller's.
+ * The timeouts that a call is about: one by its id or its key, all of a group, all of a kind, by their states; in a
+ * transaction of the store or of the caller.
  */
 #include "store_query.h"
 
@@ -31,7 +31,7 @@ static void put_n(hwt_store *store, const char *kind, const char *group, size_t 
 	free(specs);
 }
 
-/* Behind the store's back: it has failed, or runs with nobody. */
+/* Writes the state directly: the row has failed, or runs in no process. */
 static void make(int64_t id, hwt_store_state state)
 {
 	CHECK_INT(query("update %s_timeout set state = %d, shard = %s, attempt = 4 where id = %" PRId64 " returning 1",
@@ -115,7 +115,7 @@ TEST(what_makes_no_sense_is_refused_and_changes_nothing)
 }
 
 /*
- * One
+ * One timeout
  */
 
 TEST(one_is_meant_by_its_id_or_by_its_key_in_its_group)
@@ -151,7 +151,7 @@ TEST(one_is_meant_by_its_id_or_by_its_key_in_its_group)
 	CHECK_INT(info_of(store, alone).due_us, >=, now_us() - HWT_S(3600) / 1000);
 	CHECK_INT(info_of(store, alone).due_us, <, 4000000000000000);
 	CHECK_INT(stats_of_store(store).cancelled, ==, 2);
-	/* 0 has never been an id. */
+	/* 0 is never an id. */
 	CHECK_CALL(hwt_store_cancel(store, 0), ENOENT);
 	CHECK_CALL(hwt_store_reschedule(store, 0, 0), ENOENT);
 	CHECK_CALL(hwt_store_get(store, 0, &info), ENOENT);
@@ -188,7 +188,7 @@ TEST(what_is_in_another_state_is_not_meant)
 }
 
 /*
- * Many
+ * Many timeouts
  */
 
 TEST(all_of_a_group_are_cancelled_and_nothing_else)
@@ -209,7 +209,7 @@ TEST(all_of_a_group_are_cancelled_and_nothing_else)
 	n = 7;
 	CHECK_CALL(hwt_store_cancel_ex(store, WHICH(.kind = "none", .group = "g", .all = true), &n), 0);
 	CHECK_INT(n, ==, 0);
-	/* Without a group. */
+	/* Rows without a group. */
 	CHECK_CALL(hwt_store_cancel_ex(store, WHICH(.kind = "a", .all = true), &n), 0);
 	CHECK_INT(n, ==, 40);
 	CHECK_INT(count_of("k.name = 'a'"), ==, 30);
@@ -262,14 +262,14 @@ TEST(all_of_a_group_get_one_due_time)
 	uint64_t n = 7;
 	int64_t id, due_us;
 
-	put_n(store, "a", "g", 2500); /* before, at and after it */
+	put_n(store, "a", "g", 2500); /* before, at and after that time */
 	put_n(store, "a", "h", 10);
 	id = put_in(store, "a", "g", NULL);
 	make(id, HWT_STORE_FAILED);
 	CHECK_CALL(hwt_store_reschedule_ex(store, WHICH(.kind = "a", .group = "g", .all = true), AT(at_us), &n), 0);
 	CHECK_INT(n, ==, 2500);
 	CHECK_INT(query("select count(*) from %s_timeout where due_us = %" PRId64, world.schema, at_us), ==, 2500);
-	/* Once more: those that are there already count, too. */
+	/* Once more: timeouts that are due at that time already count as well. */
 	CHECK_CALL(hwt_store_reschedule_ex(
 		       store, WHICH(.kind = "a", .group = "g", .all = true, .states = PENDING | FAILED), AT(at_us), &n),
 		   0);
@@ -373,7 +373,7 @@ TEST(each_sees_a_group_or_a_kind_in_order_of_due_time)
 	CHECK_CALL(hwt_store_each_ex(store, WHICH(.kind = "a", .all = true, .any_group = true), see, &seen), 0);
 	CHECK_INT(seen.count, ==, 3051);
 	CHECK_CALL(hwt_store_each_ex(store, WHICH(.kind = "none", .all = true), see, &seen), ENOENT);
-	/* One. */
+	/* One timeout. */
 	seen = (struct seen){ .group = NULL };
 	put_in(store, "a", "g", "k");
 	CHECK_CALL(hwt_store_each_ex(store, WHICH(.kind = "a", .group = "g", .key = "k"), see, &seen), 0);
@@ -398,7 +398,7 @@ static bool see_page(void *ctx, const hwt_store_info *info)
 	return ++paging->of_page != 7;
 }
 
-/* By pages of seven, of a group and of a kind; the last of a page is gone when the next one is read. */
+/* By pages of seven, of a group and of a kind; the last row of a page is gone when the next page is read. */
 TEST(each_goes_on_after_a_place)
 {
 	CLOSING hwt_store *store = fresh_store();
@@ -422,7 +422,7 @@ TEST(each_goes_on_after_a_place)
 		CHECK_INT(paging.count, ==, whole ? 60 - 5 : 40);
 		CHECK_INT(paging.in_order, ==, paging.count);
 	}
-	/* Of a program that was compiled before there was a place. */
+	/* A program that was compiled before the fields after_us and after_id existed. */
 	struct seen seen = { .group = "h" };
 	hwt_store_which old = *WHICH(.kind = "a", .group = "h", .all = true, .after_us = 1);
 
@@ -437,7 +437,7 @@ struct moving {
 	size_t seen, others;
 };
 
-/* The first row of the list moves the other one to a later time than any. */
+/* The first row of the list moves the other row to the latest time. */
 static bool move_later(void *ctx, const hwt_store_info *info)
 {
 	struct moving *moving = ctx;
@@ -452,7 +452,7 @@ static bool move_later(void *ctx, const hwt_store_info *info)
 	return true;
 }
 
-/* Its place was read before the move, and the row after the move: in the last part of a list, and in an earlier one. */
+/* The first row was read before the move, the other after it: in the last part of a list, and in an earlier part. */
 TEST(each_sees_what_moves_to_a_later_time)
 {
 	CLOSING hwt_store *store = fresh_store();
@@ -555,7 +555,7 @@ TEST(what_is_rescheduled_on_a_connection_runs_when_that_commits)
 	CHECK(user_sql(connection, "commit"));
 	CHECK(wait_count(&ran, 1));
 	CHECK(wait_gone(store, id));
-	/* Not if it is undone. */
+	/* Not if the put is undone. */
 	id = put(store, "a", HWT_S(3600));
 	CHECK(user_sql(connection, "begin"));
 	CHECK_CALL(hwt_store_reschedule_on(store, connection, WHICH(.id = id), IN(0)), 0);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The window, the queue for threads and the shards, a call at a time.  The test has the lock of a store that has
- * nothing to do, so no thread acts meanwhile.
+ * The window, the queue for threads and the shards, a call at a time.  The test holds the lock of an idle store, so no
+ * thread acts meanwhile.
  */
 #include "store_query.h"
 
@@ -10,16 +10,16 @@
 #include <fcntl.h>
 #include <unistd.h>
 
-#define LATER_US (1000 * HWTS_S_US) /* a machine does not stand still for so long */
+#define LATER_US (1000 * HWTS_S_US) /* no machine stands still for so long */
 
-/* Once it has read all that it holds. */
+/* Locks the store once it has read all rows that it holds. */
 static void lock_once_read(hwt_store *store)
 {
 	CHECK(wait_held(store, 8));
 	WAIT_FOR((hwts_lock(store), !store->reading->unread) || (hwts_unlock(store), false));
 }
 
-/* A started store, with its lock. */
+/* A started store, locked. */
 static hwt_store *locked_store(void)
 {
 	hwt_store *store = fresh_store();
@@ -42,7 +42,7 @@ static struct hwts_due due_at(const hwt_store *store, int64_t id, int64_t due_us
 	};
 }
 
-/* What was begun a moment ago; no row of the database is behind it. */
+/* An entry that was begun a moment ago, without a row in the database. */
 static struct hwts_entry *begun_entry(hwt_store *store, int64_t id, int64_t due_us)
 {
 	struct hwts_due due = due_at(store, id, due_us);
@@ -55,7 +55,7 @@ static struct hwts_entry *begun_entry(hwt_store *store, int64_t id, int64_t due_
 	return entry;
 }
 
-/* When it comes next, once a run that was due now has ended and a look has heard of heard_us. */
+/* When the entry comes next, once a run that was due now has ended and a look has heard of heard_us. */
 static int64_t next_after(hwt_store *store, int64_t heard_us, int64_t due_us, int64_t when_us)
 {
 	struct hwts_entry *entry = begun_entry(store, 1, due_us);
@@ -78,7 +78,7 @@ TEST(what_a_look_heard_before_a_begin_does_not_date_the_next_run)
 	int64_t now_us = hwts_clock_db_us(store), when_us = now_us + 2 * LATER_US;
 
 	CHECK_INT(next_after(store, now_us, now_us, when_us), ==, when_us);
-	CHECK_INT(next_after(store, now_us + LATER_US, now_us, when_us), ==, now_us + LATER_US); /* it was moved */
+	CHECK_INT(next_after(store, now_us + LATER_US, now_us, when_us), ==, now_us + LATER_US); /* the row was moved */
 	close_locked(store);
 }
 
@@ -94,7 +94,7 @@ static bool is_paused(hwt_store *store)
 	return LOCKED(store, store->kinds->turns.paused);
 }
 
-/* While a series waits for its begin, a time is heard that it no longer has. */
+/* While a series waits for its begin, news name a time that it no longer has. */
 TEST(a_begin_knows_all_that_was_heard_before_it)
 {
 	CLOSING hwt_store *store = locked_store();
@@ -115,11 +115,11 @@ TEST(a_begin_knows_all_that_was_heard_before_it)
 	CHECK_CALL(hwt_store_resume(store, "a", NULL), 0);
 	WAIT_FOR(atomic_load(&ran) == 1 && in_state(store, id, HWTS_ARMED)); /* for its next run */
 	atomic_store(&hwts_test_at, NULL);
-	/* None was in vain; a row that waits too long for a thread is begun once more. */
+	/* No begin was in vain; a row that waits too long for a thread is begun once more. */
 	CHECK_INT(stats_of_store(store).begun, ==, atomic_load(&passes));
 }
 
-/* Looks have not come to it, and no sweep does: what counts is read with the rules, and is begun. */
+/* No look and no sweep finds the row: a row that runs is read with the rules, counts, and is begun. */
 TEST(a_cap_counts_what_runs_under_an_older_epoch)
 {
 	hwt_store *store = FRESH(.lease_ns = HWT_S(3600));
@@ -140,7 +140,7 @@ TEST(a_cap_counts_what_runs_under_an_older_epoch)
 	CHECK_CALL(hwt_store_close(store), 0);
 }
 
-/* The first could not be begun, for another transaction had it, and the second has become due meanwhile. */
+/* The first row could not be begun, as another transaction had locked it, and the second has become due meanwhile. */
 TEST(what_is_tried_again_keeps_its_place_in_its_group)
 {
 	hwt_store *store = locked_store();
@@ -165,7 +165,7 @@ TEST(what_is_tried_again_keeps_its_place_in_its_group)
 	close_locked(store);
 }
 
-/* Nobody reads the rules of a shard that is lost. */
+/* The rules of a shard that is lost are not read. */
 TEST(a_kind_does_not_wait_for_the_rules_of_shards_that_it_has_lost)
 {
 	hwt_store *store = locked_store();
@@ -186,7 +186,7 @@ TEST(a_kind_does_not_wait_for_the_rules_of_shards_that_it_has_lost)
 	close_locked(store);
 }
 
-/* Its group is paused, so that no begin comes to it.  Once the shard is held again its rules are to be read first. */
+/* The group is paused, so the row is not begun.  When the shard is held again, its rules are read first. */
 TEST(what_is_due_in_a_shard_that_is_lost_is_dropped)
 {
 	static const struct hwts_own paused = { .paused = true };
@@ -214,7 +214,7 @@ TEST(what_is_due_in_a_shard_that_is_lost_is_dropped)
 	close_locked(store);
 }
 
-/* What a look has found that began under the epoch before; the next one reads the shard from the beginning. */
+/* The look has found rows begun under the epoch before; the next look reads the shard from the beginning. */
 TEST(nothing_is_begun_in_a_shard_before_its_rules_are_read)
 {
 	hwt_store *store = locked_store();
@@ -230,7 +230,7 @@ TEST(nothing_is_begun_in_a_shard_before_its_rules_are_read)
 	close_locked(store);
 }
 
-/* Its shard is read again, from the beginning, and no look has come to the row. */
+/* The shard is read again from the beginning, and no look has reached the row. */
 TEST(a_rest_is_read_although_its_shard_is_read_again)
 {
 	hwt_store *store = FRESH(.lease_ns = HWT_S(3600));
@@ -294,7 +294,7 @@ TEST(what_is_due_now_and_has_no_room_goes_to_the_rest_beyond_the_mark_too)
 	close_locked(store);
 }
 
-/* By the bucket of a group its rests are read, and its rules are dropped with those of a shard. */
+/* Rests are found by the bucket of their group, and its rules are dropped with those of the bucket's shard. */
 TEST(forged_news_do_not_move_a_group_to_another_bucket)
 {
 	hwt_store *store = locked_store();
@@ -311,7 +311,7 @@ TEST(forged_news_do_not_move_a_group_to_another_bucket)
 	close_locked(store);
 }
 
-/* A row that comes before others of its group takes the place of one of another size. */
+/* A row that comes before others of its group takes the place of a row of another size. */
 TEST(what_waits_for_a_thread_counts_with_its_own_size)
 {
 	hwt_store *store = locked_store();
@@ -363,7 +363,7 @@ static void count_slow(void *ctx, const char *message)
 	told_slow += strstr(message, "a look at the timeouts took") != NULL;
 }
 
-/* Once, until it has been quick again. */
+/* Reported once, until a look has been quick again. */
 TEST(a_look_that_is_slow_is_told)
 {
 	NEEDS_POSTGRES();
