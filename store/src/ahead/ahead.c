@@ -40,7 +40,7 @@ static bool has_room(const struct hwts_kind *kind, size_t limit)
 	return kind->entries < (kind->behind ? limit / 2 : limit);
 }
 
-/* Sets kind->behind: shards of such a kind are not looked at, unless they are new. */
+/* Sets kind->behind: of a kind that is behind, only new shards are looked at. */
 static void measure(hwt_store *store)
 {
 	size_t limit = hwts_window_limit(store);

@@ -20,7 +20,7 @@
 #include "window/window.h"
 
 #define SLOW_NS HWT_MS(100)      /* a sweep that takes longer than usual by this: its slice is too long */
-#define PASS_SLOW_NS HWT_MS(500) /* of all slices of a pass */
+#define PASS_SLOW_NS HWT_MS(500) /* a pass whose slices take longer than this together */
 #define NOT_YET (INT64_MIN + 1)
 #define APART_MAX 63
 

@@ -105,7 +105,7 @@ const char *hwt_store_error(void)
 static bool refused(void)
 {
 #ifdef HWT_TEST
-	bool (*ask)(void) = atomic_load_explicit(&hwts_test_refuses_memory, memory_order_acquire); /* a test's */
+	bool (*ask)(void) = atomic_load_explicit(&hwts_test_refuses_memory, memory_order_acquire); /* set by a test */
 
 	return ask && ask();
 #else
@@ -164,7 +164,7 @@ int64_t hwts_boot_ns(void)
 #endif
 	ns = HWT_S(now.tv_sec) + now.tv_nsec;
 #ifdef HWT_TEST
-	ns += atomic_load_explicit(&hwts_test_boot_ns, memory_order_acquire); /* a test's */
+	ns += atomic_load_explicit(&hwts_test_boot_ns, memory_order_acquire); /* set by a test */
 #endif
 	return ns;
 }
@@ -177,7 +177,7 @@ int64_t hwts_wall_us(void)
 	clock_gettime(CLOCK_REALTIME, &now);
 	us = (int64_t)now.tv_sec * HWTS_S_US + now.tv_nsec / 1000;
 #ifdef HWT_TEST
-	us += atomic_load_explicit(&hwts_test_wall_us, memory_order_acquire); /* a test's */
+	us += atomic_load_explicit(&hwts_test_wall_us, memory_order_acquire); /* set by a test */
 #endif
 	return us;
 }

@@ -155,11 +155,11 @@ extern _Atomic(const char *) hwts_test_error_text;       /* the text of each err
 extern _Atomic(bool (*)(void)) hwts_test_refuses_memory; /* asked before each allocation */
 #define HWTS_POINT(name)                                                                                               \
 	do {                                                                                                           \
-		void (*at_)(const char *) = atomic_load_explicit(&hwts_test_at, memory_order_acquire); /* a test's */  \
+		void (*at_)(const char *) = atomic_load_explicit(&hwts_test_at, memory_order_acquire);                 \
 		if (at_)                                                                                               \
 			at_(name);                                                                                     \
 	} while (0)
-#define HWTS_TEST(flag) atomic_load_explicit(&hwts_test_##flag, memory_order_acquire) /* a test's */
+#define HWTS_TEST(flag) atomic_load_explicit(&hwts_test_##flag, memory_order_acquire) /* set by a test */
 /* Relaxed: a counter. */
 #define HWTS_COUNT_RESCUE() atomic_fetch_add_explicit(&hwts_test_rescued, 1, memory_order_relaxed)
 #else

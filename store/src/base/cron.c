@@ -252,8 +252,8 @@ static struct date date_of(int64_t day)
 	bool leap;
 
 	/*
-	 * A leap day ends its four years, and every four hundred years; it would count as the first day of the next
-	 * year.
+	 * Years of 365 days, without the leap days before.  A leap day is the last of its four years, and 29 February
+	 * 2000 the last of its 400 years; without the correction it would count as the next year's first day.
 	 */
 	year = (rest - rest / 1460 + rest / 36524 - rest / 146096) / 365;
 	rest -= 365 * year + year / 4 - year / 100;

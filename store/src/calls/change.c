@@ -297,7 +297,7 @@ static int do_on(hwt_store *store, void *connection, struct hwts_about *about, h
 	if (rc != 0)
 		return rc;
 	rc = hwts_rows_here(conn);
-	if (rc == 0 && about->by_key) /* as this transaction sees the kind */
+	if (rc == 0 && about->by_key) /* the kind as this transaction sees it */
 		rc = hwts_rows_kind(conn, about->kind, NULL, &about->row);
 	if (rc == 0)
 		rc = hwts_about_do_on(conn, about, act, ctx);

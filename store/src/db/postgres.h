@@ -43,8 +43,8 @@
  * A server that was cut off while a standby took its place may come back and still accept writes, which will be lost.
  * So a store that has met the newer server uses no connection to the older one.
  *
- *   relaxed: each exchange checks origin before it is sent, each second while it waits, and after its answer.  An
- *            answer from before the newer server was met may be of the older one
+ * origin is relaxed: each exchange checks it before it is sent, each second while it waits, and after its answer.  An
+ * answer that came before the newer server was met may be the older server's.
  */
 struct pg_db {
 	struct hwts_db db;

@@ -53,7 +53,7 @@ static size_t write_steps(struct pg_conn *conn, struct pg_step *out, const struc
 			continue;
 		if (steps[i].after && count > 0 && !conn->callers) {
 			out[count - 1].sync = true;
-			if (pooled) /* in the transaction that begins with this step */
+			if (pooled) /* each transaction sets the store's settings */
 				out[count++] = (struct pg_step){ .text = ENTER };
 		}
 		out[count++] = (struct pg_step){ .from = &steps[i], .sync = steps[i].commits && !conn->callers };

@@ -6,7 +6,7 @@
  */
 #include "groups/turns.h"
 
-/* Counted turns are first: T4. */
+/* Counted turns are first: T4 in turns.h. */
 static bool is_before(const struct hwts_turn *a, const struct hwts_turn *b)
 {
 	if (a->counted != b->counted)

@@ -10,7 +10,7 @@
 
 #include <stdlib.h>
 
-#define NONE_SHARES 10    /* shares of the rows without a group: without groups, no tenant is treated unfairly */
+#define NONE_SHARES 10    /* rows without a group have ten shares: their turns need not be fair */
 #define SOON_US HWTS_S_US /* a row that is put or told, and due before this, has room up to twice the share */
 
 static const struct hwts_place nowhere = { .due_us = HWTS_NEVER };

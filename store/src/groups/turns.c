@@ -53,7 +53,7 @@ static int64_t ready_ns(const struct hwts_turns *turns, const struct hwts_turn_g
 	struct hwts_rules rules = hwts_turns_rules(turns, group);
 
 	if (group->queue && group->queue->counted)
-		return INT64_MIN; /* T4 */
+		return INT64_MIN; /* T4: the group may begin it at once */
 	if (group->turns > 0)
 		return token_ns(turns, group, &rules, group->reserved, now_ns);
 	return rules.every_ns > 0 ? full_ns(turns, group, &rules, now_ns) : INT64_MIN;
@@ -82,7 +82,7 @@ static void out_of_ring(struct hwts_turns *turns)
 	group->where = OUT;
 }
 
-/* A group that waits for a time has a rate, by T6. */
+/* By T6 (turns.h) a group that waits for a time has a rate. */
 static void wait(struct hwts_turns *turns, struct hwts_turn_group *group, int64_t ready)
 {
 	group->where = WAITS;

@@ -98,7 +98,7 @@ struct hwts_kind_row {
 	uint32_t shards;
 	int mode; /* or HWTS_MODE_OPEN */
 	int64_t horizon_us;
-	bool removed; /* the next call that makes the kind takes this mark away */
+	bool removed; /* until a call makes the kind again */
 };
 
 /* One timeout to put. */
@@ -118,7 +118,7 @@ struct hwts_put {
 	int priority;
 	bool absolute, replace, revive, keep_due;
 
-	int rc;           /* 0, EEXIST; if each put counts alone, also another failure of this put */
+	int rc;           /* 0, or EEXIST; if each put is accepted or refused alone, also another error */
 	int64_t found_id; /* the row that has the key; 0: not known */
 	bool again;       /* refused, but a repetition may be accepted */
 	bool runs;        /* the row runs: the put holds after the run, and due_us is that of the run */
@@ -289,7 +289,7 @@ struct hwts_look {
 	struct hwts_held *held;
 	size_t held_count, held_room;
 	size_t ahead_count; /* held[0 .. ahead_count - 1] are read from their marks */
-	size_t page;        /* most rows of a shard */
+	size_t page;        /* reads at most this number of rows of a shard */
 	uint64_t heard;     /* hwts_window_number as the look was sent */
 	bool sweeps;        /* also reads behind the marks of all held shards, from from_us on */
 	bool far;           /* reads overdue rows from swept_due_us on, where the last far sweep ended */

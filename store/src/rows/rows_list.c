@@ -86,7 +86,7 @@ int hwts_rows_find(struct hwts_conn *conn, int32_t kind, const char *group, cons
 
 struct reading {
 	struct hwts_list *list;
-	size_t limit;         /* places of a shard */
+	size_t limit;         /* most places to read of a shard */
 	int64_t shard, count; /* the shard whose places come now, and how many have come */
 	struct hwts_place end;
 	bool more; /* there may be places after end */

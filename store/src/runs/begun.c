@@ -23,9 +23,9 @@
 
 #define AHEAD_NS HWT_MS(20)
 #define QUEUE_BYTES ((size_t)16 << 20)
-#define BETWEEN_NS HWT_S(10) /* as long as calls wait for a lock */
+#define BETWEEN_NS HWT_S(10) /* the patience of a call with a lock */
 
-/* n: 1 or -1 row more in the queue. */
+/* n: 1 when the row joins the queue, -1 when it leaves. */
 static void count(hwt_store *store, const struct hwts_row *row, int n)
 {
 	row->kind->begun.count += (unsigned)n;
@@ -238,7 +238,7 @@ void hwts_give_back_stale(hwt_store *store, int64_t age_ns)
 		}
 }
 
-/* The begin is repeated, and takes a row that runs under this epoch already. */
+/* Repeats the begin, whose answer may be lost: it also takes a row that runs under this epoch already. */
 void hwts_begin_again(hwt_store *store, struct hwts_entry *entry)
 {
 	hwts_inactive(store, hwts_shard(store, hwts_window_again(entry), NULL));

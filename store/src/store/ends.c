@@ -14,8 +14,8 @@ void hwts_ends_put(hwt_store *store, struct hwts_row *row)
 
 /*
  * The end of an at-most-once run is synced.  If the server forgot that end, the row would look like one whose begin was
- * not answered, and would be begun once more by its entry in the window: the entry of the next run, or of a look that
- * read the row before it was begun.
+ * not answered.  Then an entry of the window would begin it once more: the entry of the next run, or that of a look
+ * that read the row before the begin.
  */
 void hwts_end(hwt_store *store, struct hwts_row *row)
 {

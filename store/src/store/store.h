@@ -137,7 +137,7 @@ void hwts_rest(hwt_store *store, unsigned *failures); /* backs off after one mor
 void hwts_stir(hwt_store *store); /* wakes threads that back off, and threads that wait for a stop or for an end */
 void hwts_wait_stirred(hwt_store *store, int64_t ns);
 
-/* What the threads run; in the files of these names, hwts_reader in ahead.c, hwts_task in workers.c. */
+/* The functions of the threads; in beginner.c, control.c, ender.c, ahead.c (hwts_reader) and workers.c (hwts_task). */
 void *hwts_beginner(void *store);
 void *hwts_control(void *store);
 void *hwts_ender(void *store);

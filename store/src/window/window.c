@@ -179,7 +179,8 @@ void hwts_window_due(struct hwts_entry *entry)
 static void on_timer(hwt_timeout timeout, void *arg)
 {
 	struct hwts_entry *entry = arg;
-	hwt_store *store = entry->store; /* the same store for each use of this memory */
+	/* A late timer may find the entry freed or used again: its memory stays with this store. */
+	hwt_store *store = entry->store;
 
 	if (HWTS_TEST(loses_timers))
 		return;

@@ -28,7 +28,7 @@
 
 #include "store/kind.h"
 
-#define HWTS_WINDOW_MAX 200000 /* entries of all kinds; beyond its share of them a kind's look-ahead waits */
+#define HWTS_WINDOW_MAX 200000 /* entries of all kinds; a kind that has its share is not looked ahead for */
 #define HWTS_PAGE 5000         /* rows that a look reads, of all shards together */
 
 enum hwts_entry_state { HWTS_FREE, HWTS_ARMED, HWTS_IS_DUE, HWTS_BEGUN };
@@ -117,7 +117,7 @@ struct hwts_kind *hwts_window_changed(hwt_store *store, int64_t id);
 /* Queues the row once more: nobody knows whether its begin happened.  Returns its shard. */
 int32_t hwts_window_again(struct hwts_entry *entry);
 struct hwts_entry *hwts_window_find(hwt_store *store, int64_t id);
-void hwts_window_known(struct hwts_entry *entry); /* the database has this row: it is not only told */
+void hwts_window_known(struct hwts_entry *entry); /* the row was read or put: it is known not from news alone */
 /* The end of the run is committed.  due_us: when the row is due again; HWTS_NEVER: not. */
 void hwts_window_ended(hwt_store *store, const struct hwts_row *row, int64_t due_us);
 

@@ -102,7 +102,7 @@ void sim_live_beside_one_that_cannot_begin(void)
 	sim_sleep(20 * sim_lease_ns);
 	SIM_CHECK(!alone || sum_of_epochs() == epochs);
 	if (process->connections > 20 * sim_lease_ns / HWT_S(1) * MOST_CONNECTIONS &&
-	    process->unable != 1u << HWTS_TASK) /* each thread has a connection */
+	    process->unable != 1u << HWTS_TASK) /* if tasks get no connection, each thread asks again */
 		sim_fail("connections", 0, "%u were asked for", process->connections);
 	process->unable = 0;
 	sim_note_fault(2 * sim_lease_ns);

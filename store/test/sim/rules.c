@@ -277,7 +277,7 @@ int64_t sim_waits_since_us(const struct item *item, int64_t since_us, int64_t *m
 		return since_us;
 	rules = rules_of(item->kind, item->group);
 	if (rules.paused || is_blocked_for_ever(item, &rules) ||
-	    (rules.running > 0 && count_live(item) >= rules.running)) /* a task may last */
+	    (rules.running > 0 && count_live(item) >= rules.running)) /* full for as long as the tasks last */
 		of->moved_ns = sim_now();
 	*more_us = rules.every_ns / 1000;
 	of->moved_ns = HWTS_MAX(of->moved_ns, changed_ns(item->kind, item->group));

@@ -19,7 +19,7 @@ struct item {
 	int64_t id;
 	enum { CALLED, ACCEPTED, REFUSED } put; /* CALLED: the result is not known */
 	unsigned kind, mode, key;               /* key 0: none */
-	int64_t period_us, least_us;            /* least_us: not before */
+	int64_t period_us, least_us;            /* least_us: the earliest due time */
 	bool is_local;                          /* its line is SIM_LOCAL_LINE */
 	unsigned fails;                         /* how often its task fails */
 	int64_t lasts_ns;
