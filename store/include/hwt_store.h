@@ -503,13 +503,13 @@ HWT_API int hwt_store_reschedule_ex(hwt_store *store, const hwt_store_which *whi
 /* Cancels or reschedules one timeout in the caller's own transaction, as hwt_store_put_on puts: the change holds if and
  * only if that transaction commits, and until then the timeout does not start.  ENOENT and EBUSY leave the transaction
  * as it was, except that a cancel has dropped the replacement of a running timeout.
- * Returns  as hwt_store_cancel and _reschedule_ex; EINVAL also: all is set, or as hwt_store_put_on. */
+ * Returns  as hwt_store_cancel and _reschedule_ex; EINVAL also: which->all is set, or as hwt_store_put_on. */
 HWT_API int hwt_store_cancel_on(hwt_store *store, void *connection, const hwt_store_which *which);
 HWT_API int hwt_store_reschedule_on(hwt_store *store, void *connection, const hwt_store_which *which,
 				    hwt_store_when when);
 
 /* Reads a timeout, in one round trip.
- * Returns  0 and *info, as far as info->size reaches; ENOENT; EINVAL, also: all is set; of the database. */
+ * Returns  0 and *info, as far as info->size reaches; ENOENT; EINVAL also: which->all is set; of the database. */
 HWT_API int hwt_store_get(hwt_store *store, int64_t id, hwt_store_info *info);
 HWT_API int hwt_store_get_key(hwt_store *store, const char *kind, const char *key, hwt_store_info *info);
 HWT_API int hwt_store_get_ex(hwt_store *store, const hwt_store_which *which, hwt_store_info *info);

@@ -50,7 +50,7 @@ struct hwts_move {
 	bool absolute;   /* of many: always */
 	bool tells_all;  /* tells this process too */
 	unsigned states; /* without RUNNING */
-	int64_t epoch;   /* of a single row, as for a cancel */
+	int64_t epoch;   /* in a move of a single row: as in a cancel */
 };
 int hwts_rows_reschedule(struct hwts_conn *conn, int64_t id, const struct hwts_move *move, struct hwts_due *due);
 int hwts_rows_reschedule_all(struct hwts_conn *conn, const int64_t *ids, struct hwts_due *dues, int *rcs, size_t n,

@@ -48,7 +48,7 @@ void hwts_begun_push(hwt_store *store, struct hwts_row *row)
 	const struct hwts_row *last = kind->begun.first ? (struct hwts_row *)kind->begun.end
 							: NULL; /* next is the first member of a row */
 
-	count(store, row, 1); /* before the loop, in which row may become another */
+	count(store, row, 1); /* first, as the loop may assign another row to `row` */
 	kind->begun.least = last ? HWTS_MIN(kind->begun.least, row->priority) : row->priority;
 	if (last && row->priority == kind->begun.least && (int32_t)(last->round - row->round) <= 0)
 		link = kind->begun.end;

@@ -13,7 +13,8 @@ struct hwts_conns {
 	/* Counts new connections to a server: after a new one, numbers drawn earlier may be drawn again. */
 	unsigned connects;
 	bool gone; /* the last check found another store, or none: each call makes a new connection, which is checked */
-	_Atomic int told[HWTS_ROLES]; /* the failure that each role has reported; 0: none.  Relaxed: compared alone */
+	/* The failure that each role has reported; 0: none.  Relaxed: no other data depends on it. */
+	_Atomic int told[HWTS_ROLES];
 };
 
 /*

@@ -9,7 +9,7 @@ struct hwts_shard {
 	int32_t id;
 	bool held, giving;
 	bool unread;  /* rows between the mark and the end of the look-ahead may be unread */
-	bool loading; /* being read from the beginning, and not yet up to that end */
+	bool loading; /* being read from the beginning, and has not reached the end of the look-ahead yet */
 	int64_t epoch;
 	int64_t mark_due_us, mark_id;
 	int64_t again_us;               /* the database's clock when reading from the beginning was asked for */

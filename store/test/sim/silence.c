@@ -11,7 +11,7 @@
 #include <stdio.h>
 
 #define BURST 48
-#define ROOM 1000 /* bytes of a buffer: the data of a burst that is begun is longer, and the answer about all shards */
+#define ROOM 1000 /* bytes of a buffer: less than the data of a burst, and than an answer about all shards */
 
 static bool goes_on(const struct node *node)
 {

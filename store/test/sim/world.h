@@ -49,7 +49,7 @@ struct item {
 	bool replaced;        /* known to be replaced, and its replacement not dropped */
 	int64_t epoch[NODES]; /* of its last start */
 	int64_t accepted_ns;
-	bool is_another; /* its row has become its replacement's */
+	bool is_another; /* its replacement was filed: the row is now the replacement's */
 	bool lost;       /* the server has forgotten a synced commit about it: nothing is promised any more */
 	int64_t began_ns, ended_ns;
 	int64_t held_up_ns; /* when a user's lock last held it up */
