@@ -24,7 +24,7 @@ struct run {
 	size_t n;
 	const struct scenario *scenario;
 	int64_t tick_ns;
-	unsigned variant;  /* of the scenario, which alone knows its meaning */
+	unsigned variant;  /* a number whose meaning only the scenario knows */
 	int64_t window_ns; /* how long to measure a load that does not end by itself */
 	uint64_t seed;
 	bool quick, pinned;
@@ -81,7 +81,7 @@ __attribute__((format(printf, 2, 3))) void outcome_wrong(struct outcome *outcome
  * timeout.  The task reads the clock only if the last reading does not already prove that the deadline has passed.
  */
 struct fired {
-	_Alignas(128) _Atomic uint64_t ran; /* load it (acquire): the other fields are then as old */
+	_Alignas(128) _Atomic uint64_t ran; /* load this first, with acquire */
 	uint64_t early;
 	int64_t first_ns, last_ns; /* when the first task ran, and when ran came to `expected` */
 	int64_t seen_ns;

@@ -70,7 +70,7 @@ void s3_run(const struct run *run, struct outcome *outcome)
  * S4
  */
 
-static int64_t *late_ns; /* of each task, in the order in which they ran; S4 and drift */
+static int64_t *late_ns; /* the lateness of each task, in the order of their runs; S4 and drift */
 
 static void s4_task(void *arg)
 {

@@ -133,7 +133,7 @@ struct wish {
 	int64_t period_ns; /* 0: none */
 	bool at;           /* by an absolute time */
 	bool owned;        /* with a finaliser */
-	bool ex;           /* with hwt_new_timeout_ex in any case */
+	bool ex;           /* always by hwt_new_timeout_ex */
 };
 
 /* Schedules on the lane of another thread. */

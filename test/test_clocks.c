@@ -184,7 +184,7 @@ TEST(without_a_descriptor_left_it_is_not_created)
 	close(next);
 }
 
-/* A sandbox that refuses a system call.  The library's calls come by here. */
+/* A sandbox that refuses a system call.  These functions replace those that the library calls. */
 #ifdef __linux__
 static atomic_bool settime_is_refused, poll_is_refused;
 static atomic_uint refused_polls;

@@ -296,7 +296,7 @@ TEST(a_first_rate_needs_a_second_measurement)
 {
 	begin(2.5);
 	step(0, 0);
-	step(COUNTER_BASE_NS, COUNTER_BASE_NS); /* twice as fast */
+	step(COUNTER_BASE_NS, COUNTER_BASE_NS); /* twice the rate */
 	CHECK_INT(hwt_reading.good_for, ==, 0);
 	step(COUNTER_BASE_NS, 0); /* this measurement is right, and differs from the last */
 	CHECK_INT(hwt_reading.good_for, ==, 0);
@@ -427,7 +427,7 @@ static void beat_task(hwt_timeout timeout, void *arg)
 }
 
 /*
- * Makes guesses wrong: since the last reading, which is as old as allowed, the clock has run slower or faster by a
+ * Makes guesses wrong: the last reading is as old as allowed, and since then the clock has run slower or faster by a
  * tenth.
  */
 static void guess_wrong(double factor)

@@ -444,7 +444,7 @@ TEST(after_much_in_one_tick_it_naps_to_the_next_and_only_there)
 {
 	check_traffic(TICK, 63, false, 0);
 	check_traffic(TICK, 64, true, IDLE_AWAKE);
-	if (!test_is_hierarchical()) /* the other wheel brings this many down, at times of its own */
+	if (!test_is_hierarchical()) /* that wheel brings this many down in slices, at times of its own */
 		check_traffic(TICK, 3000, true, IDLE_AWAKE);
 	check_traffic(HWT_MS(100), 63, false, 0);
 	check_traffic(HWT_MS(100), 64, true, IDLE_NAP); /* long enough to end early for the sake of memory */

@@ -24,7 +24,7 @@
 #define HELD_NS HWT_MS(20)
 #define DELAY_NS HWT_MS(1)
 #define EVERY_NS HWT_US(250)
-#define EACH 64 /* timeouts in a round of lateness: 16 ms of them */
+#define EACH 64 /* timeouts in a round of lateness, which span 16 ms */
 #define WAYS 3
 #define ROUNDS_MAX 99
 

@@ -32,7 +32,7 @@ static void wait_while(hwt_timer *timer, int state)
 		pthread_cond_wait(&timer->monitor.changed, &timer->monitor.mutex);
 }
 
-HWT_TUNABLE(long, cores, 0) /* 0: the number of the machine */
+HWT_TUNABLE(long, cores, 0) /* 0: the machine's number of cores */
 
 static long count_cores(void)
 {

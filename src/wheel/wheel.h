@@ -189,7 +189,7 @@ void hwt_wheel_put_back(struct hwt_wheel *wheel, struct hwt_record *const *recor
  */
 void hwt_wheel_unplace(struct hwt_wheel *wheel, struct hwt_record *record, int64_t tick);
 
-/* Takes up to max of all records out, in no order, and returns their number.  0: the wheel is empty. */
+/* Takes up to max of all records out, in no order, and returns their number; 0 if the wheel is empty. */
 size_t hwt_wheel_sweep(struct hwt_wheel *wheel, struct hwt_record **all, size_t max);
 
 /*
