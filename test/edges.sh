@@ -18,7 +18,7 @@ near() { # ACCESS WORD
 }
 
 result relaxed_accesses_say_why "$(near 'memory_order_relaxed' '(^|[^_])[Rr]elaxed[:,]')"
-result ordered_accesses_name_their_edge "$(near 'memory_order_(acquire|release|acq_rel)' '\\[[a-z]+\\]|(tries|checks) again|of a test|a test.s')"
+result ordered_accesses_name_their_edge "$(near 'memory_order_(acquire|release|acq_rel)' '\\[[a-z]+\\]|(tries|checks) again|(of|by) a test|a test.s')"
 
 edges=$(cat src/timer/*.h src/worker/*.h src/wheel/*.h src/lane/*.h src/base/*.h | sed -n 's/^ \*   \(\[[a-z]*\]\) .*/\1/p' | sort -u)
 result every_edge_stands_at_two_ends "$(for edge in $edges; do

@@ -150,7 +150,7 @@ extern _Atomic bool hwts_test_keeps_begun;               /* begun rows are never
 extern _Atomic bool hwts_test_loses_timers;              /* a timer of the window fires, and nothing happens */
 extern _Atomic unsigned hwts_test_window;                /* not 0: the most entries of a kind */
 extern _Atomic unsigned hwts_test_rescued;               /* rows that were found by the safety net alone */
-extern _Atomic(void (*)(const char *)) hwts_test_at;     /* called at each HWTS_POINT */
+extern _Atomic(void (*)(const char *)) hwts_test_at;     /* set by a test: called at each HWTS_POINT */
 extern _Atomic(const char *) hwts_test_error_text;       /* the text of each errno value, in another language */
 extern _Atomic(bool (*)(void)) hwts_test_refuses_memory; /* asked before each allocation */
 #define HWTS_POINT(name)                                                                                               \
