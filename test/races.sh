@@ -13,9 +13,9 @@ for name in $(perl test/mutate.pl test/races.txt list | cut -d' ' -f1); do
 	rm -rf "$work/tree" && mkdir "$work/tree" && cp -R Makefile include src test "$work/tree" || exit 1
 	found=
 	if (cd "$work/tree" && perl test/mutate.pl test/races.txt apply "$name" && make -s SAN=thread build-thread/test/test_stress_all \
-		build-thread/test/test_stress_handles build-thread/test/test_each build-thread/test/unit_lane build-thread/test/unit_lanes \
+		build-thread/test/test_stress_handles build-thread/test/test_each build-thread/test/unit_lane \
 		build-thread/test/unit_full); then
-		for program in unit_lane unit_lanes unit_full test_stress_all test_stress_handles test_each; do
+		for program in unit_lane unit_full test_stress_all test_stress_handles test_each; do
 			HWT_SCALE=10 TSAN_OPTIONS=halt_on_error=1 timeout 1800 "$work/tree/build-thread/test/$program" 2>&1 |
 				grep -q 'WARNING: ThreadSanitizer: data race' && found=$program && break
 		done

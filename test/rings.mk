@@ -7,8 +7,8 @@ ROOM ?= base wheel lane worker timer store
 # What goes through the files of each room first; and what the room means to those above it.
 QUICK_base := slab counter sleeper monitor waiters wide script
 QUICK_wheel := bucket ring levels wheel world oracle
-QUICK_lane := lane lanes fair full reschedule trim script interleave
-QUICK_worker := timer idle tasks quiet trim_calls script
+QUICK_lane := lane full trim script interleave
+QUICK_worker := timer idle full tasks trim_calls script
 QUICK_timer := timer environment script
 API_timer := api api_config api_life collect loop stats
 TWIN_wheel := wheel world oracle

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* A lane whose worker does not come by: the cost of its backlog for other calls, and its bound. */
+/* A lane whose worker does not come by: the cost of its backlog for other calls, its bound, and its share of a pass. */
 #include "check/check.h"
 #include "lane/find.h"
 #include "unit.h"
@@ -151,6 +151,112 @@ TEST(a_refusal_without_memory_takes_no_place_below_the_limit)
 		driven_destroy(timer);
 	}
 	CHECK_INT(refused, >, 0);
+}
+
+/*
+ * The shares of a pass.  A lane stands for the threads that share it.
+ */
+
+enum { LANES = 8, MOST_CANCELS = 150 };
+
+/* From the next pass on, max_transfers operations make a pass. */
+static void begin_passes(uint32_t max_transfers)
+{
+	hwt_test_cores = LANES / 2;
+	begin(0, HWT_FULL);
+	hwt_test_cores = 0;
+	for (uint32_t place = 0; place < LANES; place++)
+		(void)lane_at(&timer->lanes, place);
+	timer->worker.intake.max_transfers = max_transfers;
+}
+
+static void submit(uint32_t place, unsigned n, hwt_timeout *timeouts)
+{
+	for (unsigned i = 0; i < n; i++)
+		CHECK_INT(hwt_lane_submit(lane_at(&timer->lanes, place), nothing, NULL, START + HWT_S(3600),
+					  &timeouts[i]),
+			  ==, 0);
+}
+
+/* A lane that refills keeps no other waiting, and with fewer operations than lanes the lanes take turns. */
+TEST(each_lane_has_its_share_of_each_pass)
+{
+	static const uint32_t busy[] = { 0, 1, 2, 5, 7 };
+	enum { BUSY = 5, EACH = 60 };
+
+	for (uint32_t most = 1; most < 20; most++) {
+		hwt_timeout timeouts[EACH];
+
+		begin_passes(most);
+		for (unsigned i = 0; i < BUSY; i++)
+			submit(busy[i], EACH, timeouts);
+		for (unsigned pass = 1; pass <= 10; pass++) {
+			CHECK(driven_pass(timer, START));
+			for (unsigned i = 0; i < BUSY; i++) {
+				uint64_t came = EACH - lane_waiting(lane_at(&timer->lanes, busy[i]));
+
+				CHECK_INT(came, >=, pass * most / BUSY);
+				CHECK_INT(came, <=, (pass * most + BUSY - 1) / BUSY);
+			}
+		}
+		end();
+	}
+}
+
+/* Counts the operations that wait: new timeouts, and cancels of timeouts in the wheel. */
+static void count_waiting(uint64_t left[2])
+{
+	left[0] = left[1] = 0;
+	for (uint32_t i = 0; i < LANES; i++) {
+		left[0] += lane_waiting(timer->lanes.made[i]);
+		left[1] += lane_waiting_cancels(timer->lanes.made[i]);
+	}
+}
+
+/* Fills each lane with new timeouts and cancels, and makes passes of `most` operations until none waits. */
+static void take_in(uint32_t most, unsigned new, unsigned cancels)
+{
+	static hwt_timeout timeouts[LANES][MOST_CANCELS], others[2 * MOST_CANCELS];
+	uint64_t all[2], before[2], left[2];
+
+	begin_passes(LANES * MOST_CANCELS);
+	for (uint32_t place = 0; place < LANES; place++)
+		submit(place, cancels, timeouts[place]);
+	driven_pass(timer, START);
+	for (uint32_t place = 0; place < LANES; place++) {
+		for (unsigned i = 0; i < cancels; i++)
+			CHECK_INT(hwt_lane_cancel(lane_at(&timer->lanes, place), timeouts[place][i].entry,
+						  timeouts[place][i].generation),
+				  ==, 0);
+		submit(place, new, others);
+	}
+	timer->worker.intake.max_transfers = most;
+	count_waiting(all);
+	CHECK(all[0] == LANES * new && all[1] == LANES * cancels);
+	memcpy(before, all, sizeof(before));
+	for (unsigned pass = 1; before[0] + before[1] > 0 && test_failures == 0; pass++) {
+		uint64_t waited = before[0] + before[1];
+
+		driven_pass(timer, START);
+		count_waiting(left);
+		CHECK_INT(waited - left[0] - left[1], ==, waited < most ? waited : most);
+		/* Each side has half while both wait; of one operation a pass, every second. */
+		for (unsigned side = 0; side < 2 && before[0] >= most && before[1] >= most; side++)
+			CHECK_INT(all[side] - left[side], >=, pass * most / 2);
+		memcpy(before, left, sizeof(before));
+	}
+	end();
+}
+
+/* Of all lanes together, however many there are. */
+TEST(row25_so_many_operations_come_in_a_pass_and_neither_side_starves_the_other)
+{
+	for (uint32_t most = 1; most <= 100; most += most < 10 ? 3 : 30) {
+		take_in(most, 200, MOST_CANCELS);
+		take_in(most, 20, 40);
+		take_in(most, 0, 40);
+		take_in(most, 40, 0);
+	}
 }
 
 TEST_MAIN()

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Lanes and their free records: handing over, coming home, other lanes' records, limits, closing, lack of memory. */
 #include "unit.h"
+#include "support.h"
+
+#include <limits.h>
 
 static struct hwt_lanes lanes;
 static const hwt_config no_limit;
@@ -151,6 +154,156 @@ TEST(a_generation_wraps_in_the_handle_as_in_the_word)
 		driven_pass(timer, fake_now_ns + HWT_MS(1));
 	}
 	driven_destroy(timer);
+}
+
+/* Another lane wants its slab each time it grows; of two that are used in turn neither has the other's. */
+TEST(a_lane_in_use_keeps_its_slab)
+{
+	const struct hwt_record_slab *slab = NULL;
+
+	begin(0);
+	for (unsigned i = 0; i < 2000; i++) {
+		submit(0);
+		slab = i == 0 ? lane_at(&lanes, 0)->pool.slab : slab;
+		CHECK(lane_at(&lanes, 0)->pool.slab == slab);
+		for (unsigned n = 0; n < 3; n++)
+			submit(1);
+	}
+	end();
+}
+
+/* A lane that has much free, and whose lock is held just when another lane looks. */
+static struct hwt_lane *held;
+static unsigned looks, looks_until_free;
+
+static void free_after_some_looks(const char *where)
+{
+	if (strcmp(where, "held") == 0 && ++looks == looks_until_free)
+		queue_unlock(&held->submitted);
+}
+
+/* Returns how many records lane 0 got new memory for while the lock of lane 1 was held. */
+static size_t asked_for_while_held(unsigned looks_wanted)
+{
+	size_t before;
+
+	begin(0);
+	for (unsigned i = 0; i < 10000; i++)
+		submit(1);
+	bring_home(1);
+	do
+		submit(0);
+	while (!pool_is_used_up(&lane_at(&lanes, 0)->pool));
+	held = lane_at(&lanes, 1);
+	queue_lock(&held->submitted);
+	looks = 0;
+	looks_until_free = looks_wanted;
+	before = records_held(&lanes);
+	atomic_store(&hwt_test_point, free_after_some_looks);
+	for (unsigned i = 0; i < 400; i++)
+		submit(0);
+	atomic_store(&hwt_test_point, (hwt_point_hook *)0);
+	before = records_held(&lanes) - before;
+	if (looks < looks_wanted) {
+		CHECK(!queue_try_lock(&held->submitted)); /* nor does anybody else unlock it */
+		queue_unlock(&held->submitted);
+	}
+	end();
+	return before;
+}
+
+/* A lock that is held for long is given up: its holder may wait for the lock of lane 0. */
+TEST(a_lock_that_is_held_for_a_moment_costs_no_memory)
+{
+	CHECK_INT(asked_for_while_held(1), ==, 0);
+	CHECK_INT(asked_for_while_held(20), ==, 0);
+	CHECK_INT(asked_for_while_held(UINT_MAX), >, 0);
+}
+
+/* A producer need not be the first to write to a page, once its timer is large. */
+TEST(a_lane_that_grows_asks_for_a_slab_ahead)
+{
+	const struct hwt_record_slabs *slabs = &lanes.slabs;
+
+	begin(0);
+	for (unsigned i = 0; i < 7 * SLAB_RECORDS; i++)
+		submit(0);
+	CHECK(!atomic_load(&slabs->wanted)); /* it is small */
+	for (unsigned i = 0; i < SLAB_RECORDS; i++)
+		submit(0);
+	CHECK(atomic_load(&slabs->wanted));
+	hwt_pool_prepare(&lanes.slabs); /* as the worker does in its next pass */
+	CHECK(!atomic_load(&slabs->wanted));
+	for (unsigned i = 0; i < SLAB_RECORDS / 4; i++)
+		submit(0);
+	CHECK_INT(record_slabs_held(slabs), ==, 9 * SLAB_RECORDS * sizeof(struct hwt_record));
+	CHECK(atomic_load(&slabs->wanted)); /* and the next one */
+	end();
+}
+
+/* Finds a lane at its seat, or by the count, as soon as it is there. */
+static void *find_lane(void *by_count)
+{
+	struct patience patience = PATIENCE("the lane");
+	const struct hwt_lane *lane = NULL;
+
+	/* Quickly at first: the other thread may lose its processor before it makes the lane. */
+	for (unsigned tries = 0; lane == NULL; tries++) {
+		if (by_count == NULL)
+			lane = lanes_at(&lanes, 1);
+		else if (lanes_count(&lanes) > 0)
+			lane = lanes.made[0];
+		if (tries > 10000000 && !patience_lasts(&patience, HWT_MS(1)))
+			break;
+	}
+	REQUIRE(lane != NULL);
+	CHECK(lane->lanes == &lanes && lane->turn == 0);
+	return NULL;
+}
+
+TEST(a_lane_is_complete_when_it_is_found)
+{
+	for (int round = 0; round < 20; round++) {
+		pthread_t thread;
+
+		REQUIRE(hwt_lanes_init(&lanes, NULL, 4, &no_limit) == 0);
+		REQUIRE(pthread_create(&thread, NULL, find_lane, round % 2 ? &lanes : NULL) == 0);
+		CHECK(hwt_lanes_make(&lanes, 1) != NULL);
+		pthread_join(thread, NULL);
+		end();
+	}
+}
+
+/* While somebody looks where the record belongs it comes to serve a lane that was just made. */
+static void *submit_on_a_new_lane(void *record)
+{
+	const struct hwt_lane *first = lanes.made[0];
+
+	for (unsigned i = 0; i < 1000 && record_lane(record) == first; i++)
+		submit(1);
+	return NULL;
+}
+
+TEST(a_record_leads_to_a_lane_that_is_complete)
+{
+	struct hwt_record *record;
+	const struct hwt_lane *first;
+	unsigned looks_left = 100000000;
+	pthread_t thread;
+
+	REQUIRE(hwt_lanes_init(&lanes, NULL, 4, &no_limit) == 0);
+	record = submit(0).entry;
+	submit(0); /* or its lane would keep it */
+	bring_home(0);
+	first = record_lane(record);
+	REQUIRE(pthread_create(&thread, NULL, submit_on_a_new_lane, record) == 0);
+	do
+		CHECK(record_lane(record)->lanes == &lanes);
+	while (record_lane(record) == first && --looks_left > 0);
+	CHECK(record_lane(record)->lanes == &lanes);
+	pthread_join(thread, NULL);
+	CHECK(record_lane(record) != first);
+	end();
 }
 
 TEST_MAIN()

@@ -111,6 +111,13 @@ TEST(counts_are_of_one_moment_though_others_come_and_go_meanwhile)
 	     "meanwhile begins-count { times 50 { new a 1; cancel a } }; stat pending 0");
 }
 
+/* Another thread's call, between the publication and the last look, while a job is out. */
+TEST(what_comes_before_the_last_look_is_to_be_done_at_once)
+{
+	play("told; parked; at a 1; advance 0 = 1; meanwhile idle-published { at b 500 }; advance 5 = 5; advance 5 = 6;"
+	     "work 1; ran a 1; advance 5 = 500");
+}
+
 /* The answer for a timeout that a job sends back is its tick, not "at once". */
 TEST(the_next_time_knows_what_runs_again_in_a_pool)
 {
@@ -126,6 +133,7 @@ TEST(the_earliest_of_what_has_come_is_in_the_answer)
 	     "at f 200; at g 300; advance 0+3 = 200; thread { at h 0 }; advance 0+4 = 1");
 	play("at a 500; advance 0 = 500; thread { at b 700; at c 490; at d 800 }; advance 0+1 = 490;"
 	     "thread { at e 900 }; advance 0+2 = 490; thread { at f 200; at g 300 }; advance 0+3 = 200");
+	play("at a 500; advance 0 = 500; at b 499; advance 0+1 = 499");
 }
 
 TEST(a_finaliser_does_not_wait_for_the_end_of_the_tick)

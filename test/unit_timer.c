@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The memory that hwt_new_timeout touches and a cancel gives back, a stop beside a cancel, and hwt_timeout_format. */
+/* The memory of hwt_new_timeout and a cancel, the calls of an advance, a stop beside others, and hwt_timeout_format. */
 #include "unit.h"
 #include "support.h"
 
@@ -109,6 +109,190 @@ TEST(a_stop_calls_the_finaliser_of_a_timeout_whose_cancel_is_under_way)
 	atomic_store(&hwt_test_point, (hwt_point_hook *)0);
 	driven_destroy(timer);
 	CHECK_INT(slow.released, ==, 1);
+}
+
+/*
+ * What an advance asks of the system
+ */
+
+/* Advances, and returns how many points of this name the advance has passed. */
+static unsigned points_of_an_advance(hwt_timer *timer, const char *where, int64_t now_ns, int64_t *next_ns)
+{
+	points_begin(where);
+	CHECK_INT(hwt_timer_advance(timer, now_ns, next_ns), ==, 0);
+	return points_end();
+}
+
+static void tell_nobody(void *ctx)
+{
+	(void)ctx;
+}
+
+/* A pass would publish. */
+TEST(an_empty_timer_is_quiet_within_a_tick)
+{
+	hwt_config config = driven_config(HWT_MS(10), 64);
+	hwt_timer *timer;
+	int64_t next_ns = 0;
+
+	config.flags = HWT_CALLER_DRIVEN | HWT_VIRTUAL_CLOCK;
+	config.on_earlier = tell_nobody;
+	REQUIRE(hwt_timer_create(&timer, &config) == 0);
+	CHECK_INT(points_of_an_advance(timer, "idle published", 0, &next_ns), ==, 1);
+	CHECK_INT(points_of_an_advance(timer, "idle published", 1, &next_ns), ==, 0);
+	CHECK_INT(next_ns, ==, INT64_MAX);
+	CHECK_INT(hwt_timer_destroy(timer), ==, 0);
+}
+
+/* Later timeouts come and go for three ticks. */
+TEST(only_an_earlier_deadline_sets_the_alarm)
+{
+	hwt_config config = driven_config(HWT_MS(10), 64);
+	int64_t now_ns = hwt_now(), first_ns = now_ns + HWT_S(3600), next_ns = 0;
+	hwt_timeout first, other;
+	hwt_timer *timer;
+	int fd;
+
+	NEEDS_LINUX();
+	config.flags = HWT_CALLER_DRIVEN;
+	REQUIRE(hwt_timer_create(&timer, &config) == 0);
+	CHECK_INT(hwt_timer_fd(timer, &fd), ==, 0);
+	CHECK_INT(hwt_new_timeout_at(timer, nothing, NULL, first_ns, &first), ==, 0);
+	CHECK_INT(points_of_an_advance(timer, "idle alarm", now_ns, &next_ns), >, 0);
+	for (unsigned i = 0; i < 300; i++, now_ns += HWT_US(100)) {
+		CHECK_INT(hwt_new_timeout_at(timer, nothing, NULL, first_ns + HWT_S(1), &other), ==, 0);
+		CHECK_INT(points_of_an_advance(timer, "idle alarm", now_ns, &next_ns), ==, 0);
+		CHECK_INT(hwt_cancel(other), ==, 0);
+		CHECK_INT(points_of_an_advance(timer, "idle alarm", now_ns, &next_ns), ==, 0);
+	}
+	CHECK_INT(hwt_cancel(first), ==, 0); /* the alarm was set for this one, and stays */
+	CHECK_INT(points_of_an_advance(timer, "idle alarm", now_ns, &next_ns), ==, 0);
+	CHECK_INT(hwt_new_timeout_at(timer, nothing, NULL, first_ns - HWT_S(1), NULL), ==, 0);
+	CHECK_INT(points_of_an_advance(timer, "idle alarm", now_ns, &next_ns), ==, 1);
+	CHECK_INT(hwt_timer_advance(timer, first_ns, &next_ns), ==, 0);
+	CHECK_INT(next_ns, >, first_ns); /* the alarm is set again */
+	CHECK_INT(hwt_timer_destroy(timer), ==, 0);
+}
+
+/* A stop closes the lanes before it collects pending timeouts, and finds this timeout in the wheel. */
+TEST(one_that_is_moved_in_a_stop_is_not_pushed)
+{
+	hwt_config config = driven_config(HWT_MS(1), 64);
+	hwt_timer *timer = driven_create(&config, HWT_S(1));
+	hwt_timeout timeout = HWT_TIMEOUT_NONE;
+	hwt_unprocessed unprocessed;
+
+	CHECK_INT(hwt_new_timeout(timer, nothing, NULL, HWT_MS(50), &timeout), ==, 0);
+	driven_pass(timer, HWT_S(1) + HWT_MS(1));
+	hwt_lanes_close(&timer->lanes);
+	CHECK_INT(hwt_reschedule_at(timeout, HWT_S(1) + HWT_MS(20)), ==, 0);
+	CHECK(!word_has(record_word(timeout.entry), WORD_REQUEUED));
+	CHECK_INT(hwt_timer_stop(timer, NULL), ==, 0);
+	CHECK(hwt_timer_next_unprocessed(timer, &unprocessed));
+	CHECK_INT(unprocessed.deadline_ns, ==, HWT_S(1) + HWT_MS(20));
+	driven_destroy(timer);
+}
+
+/*
+ * A loop's descriptor beside a stop and on_earlier
+ */
+
+static hwt_timer *loop;
+static int64_t loop_ns; /* the time that the loop was told last */
+static unsigned told, ran;
+
+static void stop_loop(void)
+{
+	CHECK_INT(hwt_timer_stop(loop, NULL), ==, 0);
+}
+
+/* What a stop does on another thread before it takes the driver's word. */
+static void ask_for_stop(void)
+{
+	hwt_worker_request_stop(&loop->worker);
+}
+
+static void count_tellings(void *ctx)
+{
+	(void)ctx;
+	told++;
+}
+
+/* Returns the descriptor of a loop that has advanced, with one timeout in an hour. */
+static int begin_loop(void (*on_earlier)(void *ctx))
+{
+	hwt_config config = driven_config(HWT_MS(10), 64);
+	int fd = -1;
+
+	config.flags = HWT_CALLER_DRIVEN;
+	config.on_earlier = on_earlier;
+	REQUIRE(hwt_timer_create(&loop, &config) == 0);
+	CHECK_INT(hwt_timer_fd(loop, &fd), ==, 0);
+	CHECK_INT(hwt_new_timeout(loop, nothing, NULL, HWT_S(3600), NULL), ==, 0);
+	loop_ns = hwt_now(); /* not before the grid's start */
+	CHECK_INT(hwt_timer_advance(loop, loop_ns, NULL), ==, 0);
+	told = ran = 0;
+	return fd;
+}
+
+TEST(no_descriptor_is_made_behind_a_stop)
+{
+	hwt_config config = driven_config(HWT_MS(10), 64);
+	int fd = 17;
+
+	NEEDS_LINUX();
+	config.flags = HWT_CALLER_DRIVEN;
+	REQUIRE(hwt_timer_create(&loop, &config) == 0);
+	meanwhile("descriptor", stop_loop);
+	CHECK_INT(hwt_timer_fd(loop, &fd), ==, ECANCELED);
+	CHECK(meanwhile_came());
+	CHECK(fd == 17 && idle_alarm(&loop->lanes.idle) < 0);
+	CHECK_INT(hwt_timer_destroy(loop), ==, 0);
+}
+
+/* The passes are over, and the advance is about to set its alarm. */
+TEST(a_stop_that_rings_in_an_advance_is_not_silenced)
+{
+	int64_t next_ns = 17;
+	int fd;
+
+	NEEDS_LINUX();
+	fd = begin_loop(NULL);
+	CHECK_INT(hwt_new_timeout(loop, nothing, NULL, HWT_S(60), NULL), ==, 0);
+	meanwhile("idle alarm", ask_for_stop);
+	CHECK_INT(hwt_timer_advance(loop, loop_ns, &next_ns), ==, ECANCELED);
+	CHECK(meanwhile_came());
+	CHECK_INT(next_ns, ==, 17);
+	CHECK(wait_readable(fd));
+	CHECK_INT(hwt_timer_destroy(loop), ==, 0);
+}
+
+static void schedule_earlier(hwt_timeout timeout, void *arg)
+{
+	(void)timeout;
+	(void)arg;
+	CHECK_INT(hwt_new_timeout(loop, nothing, NULL, HWT_MS(100), NULL), ==, 0);
+	CHECK_INT(told, ==, 0);
+	ran++;
+}
+
+/* The loop advances while a producer has pushed and has not yet looked whether to tell. */
+static void advance_loop(void)
+{
+	CHECK_INT(hwt_timer_advance(loop, loop_ns + HWT_MS(10), NULL), ==, 0);
+}
+
+TEST(a_task_of_an_advance_tells_nobody_also_with_a_descriptor)
+{
+	NEEDS_LINUX();
+	(void)begin_loop(count_tellings);
+	CHECK(loop->alarm_tick >= 0);
+	meanwhile("idle look", advance_loop);
+	CHECK_INT(hwt_new_timeout_at(loop, schedule_earlier, NULL, loop_ns, NULL), ==, 0);
+	CHECK(meanwhile_came());
+	CHECK_INT(ran, ==, 1);
+	CHECK_INT(told, ==, 1); /* the producer looks late, and tells for nothing */
+	CHECK_INT(hwt_timer_destroy(loop), ==, 0);
 }
 
 /* A clock may begin anywhere, and a deadline may lie anywhere from it. */
