@@ -50,7 +50,7 @@ sub entries_of {
 			$edit->{new} .= $2 if $1 ne '-';
 		} elsif (/^([\w-]+) +(\S+\.(?:[ch]|hpp|sql)) +([\w:]+|-) +(\w+|-)$/ && !$entry) {
 			$edit = { file => $2, old => '', new => '' };
-			push @entries, $entry = { name => $1, file => $2, program => $3, test => $4, edits => [$edit] };
+			push @entries, $entry = { name => $1, file => $2, program => $3, test => $4, table => $table, edits => [$edit] };
 			die "FAIL mutants: $table:$.: $entry->{program} is not tested here\n"
 				if index($entry->{program} =~ s/^\w+://r, beside($table)) != 0;
 		} else {
@@ -113,13 +113,23 @@ sub apply {
 	}
 }
 
-# Demands that each entry fits, and that each source that is compiled has one.
+# Whether the tests beside the table, in main.c those of a simulation, have the one that the entry names.
+sub has_test {
+	my ($entry) = @_;
+	my ($tests) = grep { -e } map { $entry->{table} =~ s/\w+\.faults$/$_/r } beside($entry->{table}) . '.c', beside($entry->{table}) . '.cpp', 'main.c';
+	my $text = slurp($tests);
+	my ($pasted) = $text =~ /\bTEST\((\w+)##/; # with a name of a table
+	return $entry->{test} eq '-' || $text =~ /^\w+\(\w*$entry->{test}/m || defined $pasted && ($entry->{test} =~ /^$pasted/ || $pasted =~ /^$entry->{test}/);
+}
+
+# Demands that each entry fits and names a test, and that each source that is compiled has one.
 sub check {
 	my ($table, @entries) = @_;
 	my (%name, %file, @problems);
 	for my $entry (@entries) {
 		my $problem = $name{ $entry->{name} }++ ? 'its name stands twice in the table' : plant($entry, {});
 		push @problems, "FAIL mutant $entry->{name} does not fit: $problem" if $problem;
+		push @problems, "FAIL mutant $entry->{name}: $entry->{program} has no test $entry->{test}" if $table eq 'faults' && !has_test($entry);
 		$file{ path_of($_->{file}) // '' } = 1 for @{ $entry->{edits} };
 	}
 	# The store has tests of its own; a file without a function has nothing to plant in.

@@ -251,6 +251,9 @@ TEST(of_many_what_was_begun_ahead_is_pending_here)
 	which.states = 1u << HWT_STORE_PENDING;
 	CHECK_CALL(hwt_store_cancel_ex(store, &which, &n), 0);
 	CHECK_INT(n, ==, 2 * (FEW - THREADS));
+	which.states = 0;
+	CHECK_CALL(hwt_store_cancel_ex(store, &which, &n), 0);
+	CHECK_INT(n, ==, THREADS); /* the run of each is its last */
 	atomic_store(&held, false);
 	CHECK(wait_count(&ran, 30 + THREADS));
 	CHECK_CALL(hwt_store_close(store), 0);
