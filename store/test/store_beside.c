@@ -98,6 +98,7 @@ RULES_CALL(resume_group, hwt_store_resume(store, "a", of->group))
 RULES_CALL(limit_kind, hwt_store_limit(store, "a", NULL, &LIMITS(.running = 3, .start_every_ns = HWT_S(1), .burst = 2)))
 RULES_CALL(limit_group,
 	   hwt_store_limit(store, "a", of->group, &LIMITS(.running = 3, .start_every_ns = HWT_S(1), .burst = 2)))
+RULES_CALL(limit_group_none, hwt_store_limit(store, "a", of->group, &LIMITS(.running = 0)))
 RULES_CALL(limit_kind_no_more, hwt_store_limit(store, "a", NULL, NULL))
 RULES_CALL(limit_group_no_more, hwt_store_limit(store, "a", of->group, NULL))
 
@@ -122,6 +123,7 @@ static const struct act {
 	{ resume_group, "resume('a', 'g')", GROUP },
 	{ limit_kind, "limit('a', running => 3, start_every => '1 s', burst => 2)", KIND_ROW },
 	{ limit_group, "limit('a', 'g', running => 3, start_every => '1 s', burst => 2)", GROUP },
+	{ limit_group_none, "limit('a', 'g')", GROUP },
 	{ limit_kind_no_more, "limit('a', remove => true)", KIND_ROW },
 	{ limit_group_no_more, "limit('a', 'g', remove => true)", GROUP },
 };

@@ -139,7 +139,6 @@ TEST(numbers_of_sql_are_never_behind_the_clock)
 TEST(a_key_that_is_in_use_is_an_error_kept_replaced_or_revived)
 {
 	SQL_WORLD(store, conn);
-	hwt_store_info info;
 	int64_t id;
 
 	id = PUT_SQL(conn, "'a', 'one', key => 'k', delay => '1 day'");
@@ -150,19 +149,14 @@ TEST(a_key_that_is_in_use_is_an_error_kept_replaced_or_revived)
 	CHECK_INT(PUT_SQL(conn, "'a', 'two', key => 'k', at => '2100-01-01 00:00+00', if_exists => 'replace'"), ==, id);
 	CHECK_INT(info_of(store, id).due_us, ==, INT64_C(4102444800000000));
 	CHECK_INT(COUNT("data = 'two'"), ==, 1);
-	for (int i = 0; i < 2; i++) { /* FAILED */
-		(void)query("update %s_timeout set state = 3, attempt = 20, error = 'x', shard = -1 - shard",
-			    world.schema);
-		CHECK_INT(PUT_SQL(conn, "'a', 'three', key => 'k', delay => '1 day', if_exists => '%s'",
-				  i == 0 ? "replace" : "revive"),
-			  ==, id);
-		info = info_of(store, id);
-		CHECK_INT(info.state, ==, HWT_STORE_PENDING);
-		CHECK_INT(info.attempt, ==, 0);
-		CHECK_INT(COUNT("shard > 0 and error is null and data = 'three'"), ==, 1);
-	}
 	/* In another group it is another key. */
 	CHECK_INT(PUT_SQL(conn, "'a', key => 'k', grp => 'g', delay => '1 day'"), !=, id);
+}
+
+/* The sum of the numbers of rules of all shards. */
+static int64_t rules(void)
+{
+	return query("select sum(rules) from %s_shard", world.schema);
 }
 
 TEST(a_wrong_argument_is_an_error_with_a_hint_and_puts_nothing)
@@ -206,6 +200,15 @@ TEST(a_wrong_argument_is_an_error_with_a_hint_and_puts_nothing)
 		"'a', key => 'k', if_exists => 'merge'",
 		"'a', key => 'k', if_exists => null",
 	};
+	static const char *const wrong_limits[] = { "'a', running => -1",
+						    "'a', burst => 2",
+						    "'a', running => null",
+						    "'a', start_every => '-1 s'",
+						    "'a', start_every => '1 month'",
+						    "'a', running => 1, remove => true",
+						    "'a', grp => ''",
+						    "'nothing'" };
+	int64_t rules_before = rules();
 
 	for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
 		(void)call(conn, "put", "%s", wrong[i]);
@@ -213,6 +216,11 @@ TEST(a_wrong_argument_is_an_error_with_a_hint_and_puts_nothing)
 		      (fprintf(stderr, "    %s: %s\n", wrong[i], answer), false));
 	}
 	CHECK_INT(query("select count(*) from %s_timeout", world.schema), ==, 0);
+	for (size_t i = 0; i < sizeof(wrong_limits) / sizeof(wrong_limits[0]); i++) {
+		(void)call(conn, "limit", "%s", wrong_limits[i]);
+		CHECK(answer[0] == '!' && strstr(answer, "hint"));
+	}
+	CHECK_INT(rules(), ==, rules_before);
 	SAYS("!22023 hint", call, conn, "cancel_key", "'a', null");
 	SAYS("!22023 hint", call, conn, "cancel_group", "'a', null");
 	SAYS("!22023 hint", call, conn, "reschedule", "1, '1 s', now()");
@@ -256,90 +264,6 @@ TEST(a_cancel_says_what_has_happened)
 	(void)query("update %s_timeout set state = 3, last = null, shard = -1 - shard", world.schema);
 	SAYS("cancelled", call, conn, "cancel", "%lld", (long long)id);
 	SAYS("none", call, conn, "cancel", "%lld", (long long)id);
-}
-
-static int64_t count_replaced(void)
-{
-	return COUNT("next_due_us is not null");
-}
-
-TEST(what_runs_is_replaced_after_its_run_unless_that_is_cancelled)
-{
-	SQL_WORLD(store, conn);
-	int64_t id;
-
-	id = PUT_SQL(conn, "'a', 'one', key => 'k', grp => 'g'");
-	for (int series = 0; series < 2; series++)
-		for (int group = 0; group < 2; group++) {
-			set_running(id, series);
-			CHECK_INT(PUT_SQL(conn, "'a', 'two', key => 'k', grp => 'g', if_exists => 'replace'"), ==, id);
-			CHECK_INT(count_replaced(), ==, 1);
-			(void)call(conn, group ? "cancel_group" : "cancel_key", group ? "'a', 'g'" : "'a', 'k', 'g'");
-			IS(group ? "1" : series ? "cancelled" : "running");
-			CHECK_INT(count_replaced(), ==, 0);
-			CHECK_INT(COUNT("last"), ==, series || group);
-			(void)query("update %s_timeout set last = null", world.schema);
-		}
-	set_running(id, false);
-	CHECK_INT(PUT_SQL(conn, "'a', 'two', key => 'k', grp => 'g', if_exists => 'replace', priority => 7,"
-				" cron => '0 0 29 2 *', grace => '1 minute'"),
-		  ==, id);
-	(void)query("update %s_timeout set epoch = 0", world.schema);
-	CHECK_CALL(hwt_store_start(store), 0);
-	CHECK(wait_store_state(store, id, HWT_STORE_PENDING));
-	CHECK_INT(query("select priority from %s_timeout where schedule = '0 0 29 2 *' and grace_us = 60000000"
-			" and convert_from(data, 'UTF8') = 'two'",
-			world.schema),
-		  ==, 7);
-}
-
-#define EVENTS 100
-static atomic_uint last_event[3]; /* of each key */
-
-static int note_event(const hwt_store_run *run, void *ctx)
-{
-	(void)ctx;
-	atomic_store(&last_event[run->key[0] - '0'], (unsigned)strtoul(run->data, NULL, 10));
-	return 0;
-}
-
-/* Replaces one key again and again, during runs and between them; some puts are undone. */
-static void *replace_by_sql(void *arg)
-{
-	long key = (atomic_uint *)arg - last_event;
-	PGconn *conn = connect_user();
-	char text[512];
-
-	for (int i = 1; i <= EVENTS; i++) {
-		(void)snprintf(
-		    text, sizeof(text),
-		    "begin; select %s_put('see', '%d\n', delay => '%d ms', key => '%ld', if_exists => 'replace');"
-		    " savepoint s; select %s_put('see', '%d\n', key => '%ld', if_exists => 'replace');"
-		    " rollback to s; commit",
-		    world.schema, i, i % 3, key, world.schema, EVENTS + i, key);
-		PQclear(PQexec(conn, text));
-		CHECK(PQtransactionStatus(conn) == PQTRANS_IDLE);
-	}
-	disconnect_user(conn);
-	return NULL;
-}
-
-TEST(the_last_event_of_a_debounce_by_sql_is_never_dropped)
-{
-	SQL_WORLD(store, conn);
-	pthread_t threads[3];
-
-	register_kind(store, "see", note_event, NULL, HWT_STORE_AT_LEAST_ONCE);
-	CHECK_CALL(hwt_store_start(store), 0);
-	for (int i = 0; i < 3; i++) {
-		atomic_store(&last_event[i], 0);
-		REQUIRE(pthread_create(&threads[i], NULL, replace_by_sql, &last_event[i]) == 0);
-	}
-	for (int i = 0; i < 3; i++)
-		pthread_join(threads[i], NULL);
-	WAIT_FOR(query("select count(*) from %s_timeout", world.schema) == 0);
-	for (int i = 0; i < 3; i++)
-		CHECK_INT(atomic_load(&last_event[i]), ==, EVENTS);
 }
 
 TEST(all_of_a_group_are_cancelled_and_what_runs_is_marked)
@@ -523,34 +447,6 @@ TEST(serializable_transactions_that_put_do_not_conflict)
 	}
 }
 
-/* The sum of the numbers of rules of all shards. */
-static int64_t rules(void)
-{
-	return query("select sum(rules) from %s_shard", world.schema);
-}
-
-TEST(what_is_paused_by_sql_is_not_begun_until_it_is_resumed)
-{
-	SQL_WORLD(store, conn);
-	static const char *const what[] = { "'a'", "'a', 'g'" };
-
-	CHECK_CALL(hwt_store_start(store), 0);
-	for (int i = 0; i < 2; i++) {
-		int64_t id, before = rules();
-
-		SAYS("", call, conn, "pause", "%s", what[i]);
-		CHECK_INT(rules(), ==, before + (i == 0 ? 8 : 1));
-		id = PUT_SQL(conn, "'a', grp => 'g'");
-		if (i == 1) /* of another group */
-			CHECK(wait_gone(store, PUT_SQL(conn, "'a', grp => 'h'")));
-		CHECK_INT(info_of(store, id).state, ==, HWT_STORE_PENDING);
-		SAYS("", call, conn, "resume", "%s", what[i]);
-		CHECK(wait_gone(store, id));
-		WAIT_FOR(query("select count(*) from %s_timeout", world.schema) == 0);
-	}
-	CHECK_INT(query("select count(*) from %s_group", world.schema), ==, 0);
-}
-
 /*
  * Begins compare the number of rules in the rows of the shards, and would wait for these rows.  A transaction may have
  * made its constraints immediate before.
@@ -576,57 +472,6 @@ TEST(a_transaction_that_pauses_holds_up_nothing_before_it_commits)
 			CHECK(wait_gone(store, PUT_SQL(other, "'a', grp => 'g', key => 'k%d'", i)));
 		CHECK_INT(rules(), ==, before);
 		(void)sql(conn, "rollback");
-		CHECK_INT(rules(), ==, before);
-	}
-}
-
-static bool see_limits(void *ctx, const hwt_store_kind_info *info)
-{
-	if (strcmp(info->kind, "a") == 0)
-		*(hwt_store_limits *)ctx = info->each_group;
-	return true;
-}
-
-static void check_each_group(hwt_store *store, uint32_t running, int64_t every_ns, uint32_t burst)
-{
-	hwt_store_limits limits = HWT_STORE_LIMITS_INIT;
-
-	CHECK_CALL(hwt_store_each_kind(store, see_limits, &limits), 0);
-	CHECK_INT(limits.running, ==, running);
-	CHECK_INT(limits.start_every_ns, ==, every_ns);
-	CHECK_INT(limits.burst, ==, burst);
-}
-
-TEST(limits_set_by_sql_are_those_that_c_would_have_set)
-{
-	SQL_WORLD(store, conn);
-	static const char *const wrong[] = { "'a', running => -1",
-					     "'a', burst => 2",
-					     "'a', running => null",
-					     "'a', start_every => '-1 s'",
-					     "'a', start_every => '1 month'",
-					     "'a', running => 1, remove => true",
-					     "'a', grp => ''",
-					     "'nothing'" };
-
-	(void)call(conn, "limit", "'a', running => 3, start_every => '1.5 s', burst => 2");
-	check_each_group(store, 3, HWT_MS(1500), 2);
-	(void)call(conn, "limit", "'a', remove => true");
-	check_each_group(store, 0, 0, 0);
-	(void)call(conn, "limit", "'a', 'g', running => 7");
-	(void)call(conn, "limit", "'a', 'g'");
-	CHECK_INT(query("select count(*) from %s_group where running = 0 and grp = 'g' and not paused", world.schema),
-		  ==, 1);
-	(void)call(conn, "pause", "'a', 'g'");
-	(void)call(conn, "limit", "'a', 'g', remove => true");
-	CHECK_INT(query("select count(*) from %s_group where running is null and paused", world.schema), ==, 1);
-	(void)call(conn, "resume", "'a', 'g'");
-	CHECK_INT(query("select count(*) from %s_group", world.schema), ==, 0);
-	for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
-		int64_t before = rules();
-
-		(void)call(conn, "limit", "%s", wrong[i]);
-		CHECK(answer[0] == '!' && strstr(answer, "hint"));
 		CHECK_INT(rules(), ==, before);
 	}
 }
