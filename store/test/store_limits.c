@@ -164,59 +164,6 @@ TEST(what_a_group_has_beyond_its_share_starts_in_its_order_and_hides_nobody)
 	atomic_store(&hwts_test_window, 0);
 }
 
-/* Each put goes before all rows that the window keeps of the group, and the group may start nothing. */
-TEST(what_a_group_that_may_begin_nothing_is_given_has_a_bound)
-{
-	for (unsigned full = 0; full < 2; full++) {
-		hwt_store *store;
-
-		atomic_store(&hwts_test_window, 20 * SHARE);
-		store = start_with(1, full);
-		if (full) {
-			CHECK_CALL(hwt_store_limit(store, "a", "g", &LIMITS(.running = 1)), 0);
-			put_in(store, "g", -HWTS_PRIORITY_MAX, 1);
-			CHECK(wait_count(&started, 1));
-		} else {
-			CHECK_CALL(hwt_store_pause(store, "a", "g"), 0);
-			WAIT_READ(store);
-		}
-		for (int priority = -HWTS_PRIORITY_MAX; priority <= HWTS_PRIORITY_MAX; priority++)
-			put_in(store, "g", priority, 1);
-		CHECK_INT(stats_of_store(store).window, <=, 4 * SHARE);
-		CHECK_CALL(full ? 0 : hwt_store_resume(store, "a", "g"), 0);
-		atomic_store(&held, false);
-		CHECK(wait_count(&ended, full + 2 * HWTS_PRIORITY_MAX + 1));
-		check_order("g", full + 2 * HWTS_PRIORITY_MAX + 1);
-		CHECK_CALL(hwt_store_close(store), 0);
-		atomic_store(&hwts_test_window, 0);
-	}
-}
-
-/* The group has more rows than its share, all due later. */
-TEST(what_is_put_and_due_now_starts_without_a_reading)
-{
-	hwt_store_spec spec = SPEC("a", HWT_S(60), .group = "g");
-	hwt_store *store;
-
-	atomic_store(&hwts_test_window, 20 * SHARE);
-	store = start_with(1, false);
-	CHECK(wait_held(store, 8));
-	WAIT_READ(store);
-	count_passes("refilled");
-	for (int i = 0; i < 5 * SHARE; i++)
-		(void)put_spec(store, &spec);
-	CHECK_INT(stats_of_store(store).window, ==, SHARE);
-	for (unsigned i = 0; i < 2 * SHARE; i++) {
-		put_in(store, "g", 0, 1);
-		CHECK(wait_count(&ended, i + 1));
-	}
-	/* A look that goes on meanwhile may find some rows before the news of their puts. */
-	CHECK_INT(atomic_load(&passes), <, SHARE);
-	atomic_store(&hwts_test_at, NULL);
-	CHECK_CALL(hwt_store_close(store), 0);
-	atomic_store(&hwts_test_window, 0);
-}
-
 static void put_in_shard(hwt_store *store, uint32_t shard, int priority, unsigned count)
 {
 	static unsigned number;
@@ -315,24 +262,6 @@ TEST(after_a_pause_whose_news_is_lost_nothing_is_begun)
 	CHECK_INT(starts_of("g"), ==, 1);
 	CHECK_CALL(hwt_store_resume(other, "a", "g"), 0);
 	CHECK(wait_count(&ended, 31));
-}
-
-TEST(what_was_begun_ahead_does_not_start_after_the_news_of_a_pause)
-{
-	CLOSING hwt_store *store = start_with(1, true), *other = open_store();
-
-	put_in(store, "x", 0, 1);
-	CHECK(wait_count(&started, 1));
-	BEGIN_AHEAD(store);
-	put_in(store, "g", 0, 50);
-	wait_window(store, 50);
-	CHECK_CALL(hwt_store_pause(store, "a", "g"), 0);
-	WAIT_FOR(LOCKED(store, !hwts_rules_wanted(store)));
-	atomic_store(&held, false);
-	wait_for_another(store, 3);
-	CHECK_INT(starts_of("g"), ==, 0);
-	CHECK_CALL(hwt_store_resume(other, "a", "g"), 0);
-	CHECK(wait_count(&ended, 54));
 }
 
 /* No begin is answered until the group is paused; and the rows of a process that has died are as if they were due. */

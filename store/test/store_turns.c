@@ -85,46 +85,6 @@ static void fill(struct hwts_turn *turn, int n)
 
 static const struct hwts_place everything = { .due_us = HWTS_NEVER };
 
-TEST(what_a_rest_has_goes_before_what_it_precedes)
-{
-	struct hwts_turn turn[4];
-	struct hwts_rest *rest;
-
-	fresh();
-	fill(turn, 4);
-	CHECK(!keeps("a", 1, 20));
-	hwts_turns_at(&turns, 19);
-	CHECK_INT(hwts_turns_rest_us(&turns), ==, 20);
-	CHECK(take() == &turn[0]); /* which is not due */
-	CHECK(!hwts_turns_wanted(&turns, SHARE));
-	hwts_turns_at(&turns, 20);
-	CHECK_INT(hwts_turns_rest_us(&turns), ==, HWTS_NEVER);
-	CHECK(take() == NULL);
-	CHECK(hwts_turns_want(&turns, turn[0].group, SHARE));
-	rest = hwts_turns_wanted(&turns, SHARE);
-	REQUIRE(rest != NULL);
-	hwts_rest_ask(rest);
-	CHECK(!hwts_turns_wanted(&turns, SHARE));
-	CHECK(take() == NULL);
-	CHECK(!keeps("a", 1, 25)); /* the row may have come too late for the reading */
-	hwts_rest_read(&turns, rest, everything);
-	CHECK(take() == &turn[1]); /* the other turn is not due yet */
-	hwts_turns_at(&turns, 25);
-	CHECK(take() == NULL);
-	rest = hwts_turns_wanted(&turns, SHARE);
-	REQUIRE(rest != NULL);
-	CHECK_INT(rest->from.due_us, ==, 25);
-	hwts_rest_ask(rest);
-	hwts_rest_read(&turns, rest, (struct hwts_place){ 26, 0 });
-	CHECK(take() == &turn[2]);
-	CHECK_INT(rest->from.due_us, ==, 26);
-	CHECK(!keeps("a", 0, 12)); /* of the priority that is queued, and before its rows */
-	CHECK(take() == NULL);
-	hwts_turns_drop_rests(&turns, 0);
-	CHECK(take() == &turn[3]);
-	fresh();
-}
-
 /* The rest was due, and no longer is. */
 TEST(a_group_goes_on_when_the_clock_is_put_back)
 {
