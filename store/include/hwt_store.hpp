@@ -453,7 +453,7 @@ class store
 		return detail::error(rc);
 	}
 
-	/* hwt_store_fd, hwt_store_next.  A run that out still has fails, as by its destructor. */
+	/* hwt_store_fd, hwt_store_next.  If `out` still has a run, that run fails, as in its destructor. */
 	[[nodiscard]] std::error_code fd(int &fd) noexcept
 	{
 		return detail::error(hwt_store_fd(self_->store, &fd));

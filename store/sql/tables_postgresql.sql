@@ -60,7 +60,7 @@ create table hwt_timeout (
   base_us bigint not null,       -- of a series the time on its grid; otherwise the time of the put
   epoch bigint not null,         -- the epoch of the shard at the begin; 0: not running
   period_us bigint not null,     -- 0: none
-  tx xid8 not null default pg_current_xact_id(), -- wrote due_us last: by it a look finds rows that came behind its mark
+  tx xid8 not null default pg_current_xact_id(), -- wrote due_us last: so a look finds rows that came behind its mark
   bucket int not null,           -- a hash of the group, else of the key; else number % 1024
   kind int not null,
   shard int,                     -- kind * 1024 + bucket % shards; failed: -1 - that, so no look reads it

@@ -73,8 +73,8 @@ struct hwts_turn {
 	struct hwts_turn_group *group;
 	int64_t due_us;
 	int8_t priority;
-	bool counted;   /* T1 */
-	bool reserved;  /* T2 */
+	bool counted;   /* it may run: T1 */
+	bool reserved;  /* it has a token, and has not started: T2 */
 	bool is_rest;   /* the turn of a struct hwts_rest */
 	bool elsewhere; /* counted for a run of a process that died, as far as is known */
 };
@@ -109,10 +109,10 @@ struct hwts_turn_group {
 	struct hwts_turn_group *next;  /* in the ring */
 	struct hwts_turn *queue;
 	struct hwts_own *own;          /* NULL: the rules of the kind hold */
-	struct hwts_rate *rate;        /* T6 */
-	uint32_t turns, running;       /* how many turns; T1 */
+	struct hwts_rate *rate;        /* NULL: its starts have no rate; T6 */
+	uint32_t turns, running;       /* how many turns; how many are counted: T1 */
 	uint32_t round;                /* round of the last timeout that was queued for a thread */
-	uint16_t reserved;             /* T2 */
+	uint16_t reserved;             /* turns with a token that have not started; T2 */
 	uint16_t elsewhere;            /* turns that are marked elsewhere */
 	uint16_t bucket : 10;          /* a hash of the name; the ids that news bring with it do not matter */
 	uint16_t where : 2, rests : 1; /* where: enum where in turns.c.  rests: the group has a rest */

@@ -70,7 +70,7 @@ struct hwts_window {
 	struct hwts_entry **buckets, *free;
 	size_t bucket_count, count;
 	uint64_t heard;
-	int64_t look_ns; /* from this time on look_through may count oldest_us and waits of the kinds again */
+	int64_t look_ns; /* the next time at which look_through may count oldest_us and the waits of the kinds again */
 };
 
 /* window_life.c */
