@@ -7,9 +7,9 @@
 #include <stdio.h>
 
 /*
- * Of our tables on which it is active, for pg_get_expr locks the table of each policy: without a policy that lets this
- * role read, a table shows nothing; with one for all commands that says no more than "true", and without a restrictive
- * one, it shows all.
+ * Reads only the store's tables on which row level security is active, as pg_get_expr locks the table of each policy.
+ * Without a policy that lets this role read, a table shows nothing.  With a policy for all commands that is just
+ * "true", and no restrictive policy, it shows everything.
  */
 static const char HIDDEN[] =
     "with ours (oid) as materialized (" HWTS_PG_TABLES "),"
@@ -38,7 +38,7 @@ static int judge(struct pg_conn *conn, const PGresult *result, bool missing)
 	if (hidden[0] || (missing && doubtful[0]))
 		return hwts_fail(EACCES, "postgresql: row level security hides rows of %s from this process: " CURE,
 				 hidden[0] ? hidden : doubtful, role);
-	if (doubtful[0] && !conn->conn.db->store[0]) /* it is being opened */
+	if (doubtful[0] && !conn->conn.db->store[0]) /* a store is being opened */
 		(void)snprintf(notice, sizeof(conn->conn.db->notice),
 			       "row level security may hide rows of %s: what this process does not see it does not run;"
 			       " " CURE,

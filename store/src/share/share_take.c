@@ -1,21 +1,21 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Takes shards that are free; share.c says which.  All by control, or before there is one. */
+/* Takes free shards, chosen by share.c.  In control, or before there is one. */
 #include "ahead/ahead.h"
 #include "share/share.h"
 #include "store/shards.h"
 #include "store/store.h"
 
-/* With the lock. */
+/* The caller holds the lock. */
 static void hold(hwt_store *store, struct hwts_shard *shard, const struct hwts_shard_row *taken)
 {
 	hwts_hold(store, taken);
-	shard->giving = hwts_phase(store) == HWTS_STOPPING; /* a stop came between the decision to take it and this */
+	shard->giving = hwts_phase(store) == HWTS_STOPPING; /* a stop may come between the decision and the take */
 	hwts_reader_go_on(store);
 }
 
 /*
- * Rows of shards that stay locked, though the leases are over: perhaps by a process of the store's that stands still
- * amid an exchange.  Its server's end is ended.
+ * Rows of shards stay locked although the leases are over, perhaps by a process of the store that stands still amid an
+ * exchange: ends the server's side of its connection.
  */
 static void unblock(hwt_store *store, const struct hwts_shard_row *skipped, size_t n)
 {
@@ -28,7 +28,7 @@ static void unblock(hwt_store *store, const struct hwts_shard_row *skipped, size
 
 		if (!shard || hwt_now() - shard->locked_ns < most_ns)
 			continue;
-		shard->locked_ns = hwt_now(); /* if no connection is ended the lock is a user's */
+		shard->locked_ns = hwt_now(); /* if no connection was ended the lock is a user's */
 		id = shard->id;
 	}
 	hwts_unlock(store);
@@ -39,7 +39,7 @@ static void unblock(hwt_store *store, const struct hwts_shard_row *skipped, size
 
 int hwts_share_take(hwt_store *store, struct hwts_shard_row *take, size_t *count)
 {
-	/* Hear first, then take, then read: so nothing is missed in between. */
+	/* Listen first, then take, then read: so no news in between is missed. */
 	int rc = store->engine->listen(hwts_conn(store, HWTS_CONTROL), take, *count, true);
 	size_t skipped = 0;
 
@@ -59,7 +59,8 @@ int hwts_share_take(hwt_store *store, struct hwts_shard_row *take, size_t *count
 			take[skipped++] = take[i];
 		} else if (shard && take[i].epoch != 0) {
 			hold(store, shard, &take[i]);
-			HWTS_TALLY(store, taken_over, take[i].left_us != 0 && !take[i].mine); /* it had an owner */
+			/* The shard had an owner. */
+			HWTS_TALLY(store, taken_over, take[i].left_us != 0 && !take[i].mine);
 		}
 	}
 	hwts_unlock(store);
@@ -84,5 +85,5 @@ void hwts_share_take_again(hwt_store *store)
 		share->skipped_count = 0;
 	hwts_unlock(store);
 	if (share->skipped_count > 0 && hwts_share_take(store, share->skipped, &share->skipped_count) != 0)
-		share->skipped_count = 0; /* the next renewal says again what is to be taken */
+		share->skipped_count = 0; /* the next renewal decides again */
 }
