@@ -287,19 +287,19 @@ static enum next choose(struct hwts_reader *reader)
 static int read_next(struct hwts_reader *reader, enum next next)
 {
 	hwt_store *store = reader->store;
-	struct hwts_conn *conn;
+	struct hwts_conn *conn = NULL;
 	int rc = hwts_connect_role(store, HWTS_READ);
 
-	if (rc != 0)
-		return rc;
-	conn = hwts_conn(store, HWTS_READ);
-	rc = next == RULES    ? hwts_rules_read(store, conn)
-	     : next == GROUPS ? hwts_refill_read(store, conn)
-			      : look(reader, conn);
+	if (rc == 0) {
+		conn = hwts_conn(store, HWTS_READ);
+		rc = next == RULES    ? hwts_rules_read(store, conn)
+		     : next == GROUPS ? hwts_refill_read(store, conn)
+				      : look(reader, conn);
+	}
 	if (rc == 0)
-		hwts_works(store, HWTS_READ, &reader->failures);
-	else if (!hwts_read_halts(conn))
-		hwts_fails(store, HWTS_READ, rc);
+		hwts_works(store, HWTS_READ, &reader->failures, NULL);
+	else if (!conn || !hwts_read_halts(conn))
+		hwts_fails(store, HWTS_READ, rc, NULL);
 	return rc;
 }
 

@@ -127,7 +127,7 @@ static int join(hwt_store *store)
 static int start(hwt_store *store)
 {
 	int64_t next_ns;
-	int rc = hwts_share_open(store);
+	int rc = hwts_share_open(store), shards = 0;
 
 	hwts_halt_reads(store->db, false);
 	if (rc == 0)
@@ -144,8 +144,10 @@ static int start(hwt_store *store)
 		hwts_lock(store);
 		set_phase(store, HWTS_STARTED);
 		hwts_unlock(store);
-		rc = hwts_share_look(store, &next_ns);
+		rc = hwts_share_look(store, &next_ns, &shards);
 	}
+	if (rc == 0 && store->share->bare) /* else control tries again */
+		rc = shards;
 	if (rc == 0)
 		rc = start_threads(store);
 	if (rc != 0) {

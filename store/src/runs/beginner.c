@@ -187,6 +187,10 @@ static void begun(hwt_store *store, struct hwts_entry *entry, struct hwts_row *r
 /* The database refuses to begin the row of this entry. */
 static void set_aside(hwt_store *store, struct hwts_entry *entry)
 {
+	struct hwts_entry *entry = want->entry;
+
+	if (want->dead)
+		hwts_turns_elsewhere(&entry->turn, true);
 	HWTS_TALLY_OF(store, entry->kind, set_aside, !entry->aside);
 	hwts_inactive(store, hwts_shard(store, entry->shard, NULL));
 	if (!entry->unsure && !entry->turn.elsewhere)
@@ -234,9 +238,9 @@ static int ask(hwt_store *store, struct batch *batch, struct hwts_want *wants, s
 			conn->refused = false;
 			rc = hwts_rows_begin(conn, wants, n, batch->at_most_once, batch->unsure);
 			refused = rc != 0 && conn->refused;
-			if (rc != 0 && !refused)
-				hwts_fails(store, HWTS_BEGIN, rc);
 		}
+		if (rc != 0 && !refused)
+			hwts_fails(store, HWTS_BEGIN, rc, NULL);
 		batch->unsure |= rc == ECONNRESET;
 		trip.reply_ns = hwt_now();
 		hwts_lock(store);
@@ -366,7 +370,7 @@ static void work(hwt_store *store, struct batch *batch)
 		if (batch->count == 0)
 			continue;
 		if (begin(store, batch, &failures) == 0) {
-			hwts_works(store, HWTS_BEGIN, &failures);
+			hwts_works(store, HWTS_BEGIN, &failures, NULL);
 			continue;
 		}
 		hwts_lock(store);

@@ -109,19 +109,20 @@ static enum answer offer(struct ender *ender, struct hwts_row *rows)
 	int rc;
 
 	for (;;) {
-		if (hwts_connect_role(store, HWTS_END) == 0) {
+		rc = hwts_connect_role(store, HWTS_END);
+		if (rc == 0) {
 			struct hwts_conn *conn = hwts_conn(store, HWTS_END);
 
 			conn->refused = false;
 			rc = hwts_rows_end(conn, rows);
 			if (rc == 0 || conn->refused) {
-				hwts_works(store, HWTS_END, &ender->failures);
+				hwts_works(store, HWTS_END, &ender->failures, NULL);
 				return rc == 0 ? TAKEN : REFUSED;
 			}
 			if (rc == ECONNRESET)
 				doubt(rows);
-			hwts_fails(store, HWTS_END, rc);
 		}
+		hwts_fails(store, HWTS_END, rc, NULL);
 		if (is_pointless(store)) {
 			doubt(rows);
 			return POINTLESS;

@@ -111,45 +111,52 @@ static void start(hwt_store *store, struct hwts_row *row)
 		hwts_note_start(store, row);
 }
 
+/* A thread that runs tasks, and its connection. */
+struct worker {
+	struct hwts_conn *conn;
+	unsigned failures;
+	int told; /* the failure of this thread; conns.h */
+};
+
 /* Opens the transaction of a run.  If that fails the row is given back. */
-static void open_run(hwt_store *store, struct hwts_row *row, struct hwts_conn **conn, unsigned *failures, void **handle)
+static void open_run(hwt_store *store, struct hwts_row *row, struct worker *worker, void **handle)
 {
 	int rc = 0;
 
-	if (!*conn || !store->engine->alive(*conn))
-		rc = hwts_reconnect(store, conn, HWTS_TASK);
+	if (!worker->conn || !store->engine->alive(worker->conn))
+		rc = hwts_reconnect(store, &worker->conn, HWTS_TASK);
 	if (rc == 0)
-		rc = store->engine->open_run(*conn, handle);
+		rc = store->engine->open_run(worker->conn, handle);
 	if (rc != 0)
-		hwts_fails(store, HWTS_TASK, rc);
+		hwts_fails(store, HWTS_TASK, rc, &worker->told);
 	else
-		hwts_works(store, HWTS_TASK, failures);
+		hwts_works(store, HWTS_TASK, &worker->failures, &worker->told);
 	hwts_lock(store);
 	hwts_ability_note(store, HWTS_TASK, rc == 0);
 	if (rc != 0)
-		hwts_rest(store, failures);
+		hwts_rest(store, &worker->failures);
 	/* The lease may have run out while open_run waited for SQLite's lock. */
 	row->give_back = rc != 0 || !is_ours(store, row);
 	if (!row->give_back)
 		start(store, row);
 	hwts_unlock(store);
 	if (rc == 0 && row->give_back)
-		store->engine->drop_run(*conn);
+		store->engine->drop_run(worker->conn);
 }
 
 /* Runs the task, in a transaction if the kind wants one.  True: the end is already committed. */
-static bool run_in(hwt_store *store, struct hwts_row *row, struct hwts_conn **conn, unsigned *failures)
+static bool run_in(hwt_store *store, struct hwts_row *row, struct worker *worker)
 {
 	void *handle = NULL;
 
 	if (row->kind->row.mode == HWT_STORE_TRANSACTION) {
-		open_run(store, row, conn, failures, &handle);
+		open_run(store, row, worker, &handle);
 	} else {
 		hwts_lock(store);
 		start(store, row);
 		hwts_unlock(store);
 	}
-	return !row->give_back && run(store, row, *conn, handle);
+	return !row->give_back && run(store, row, worker->conn, handle);
 }
 
 /* True: a series is due only because the clock has leapt ahead.  The caller holds store->lock. */
@@ -193,7 +200,7 @@ static void finish(hwt_store *store, struct hwts_row *row)
 }
 
 /* The caller holds store->lock.  Serves one row that was taken from the queue. */
-static void serve(hwt_store *store, struct hwts_row *row, struct hwts_conn **conn, unsigned *failures)
+static void serve(hwt_store *store, struct hwts_row *row, struct worker *worker)
 {
 	struct hwts_kind *kind = row->kind;
 	int64_t began_ns = hwt_now(), now_us;
@@ -204,7 +211,7 @@ static void serve(hwt_store *store, struct hwts_row *row, struct hwts_conn **con
 	hwts_begun_runs(store, kind);
 	now_us = hwts_start_us(store, row);
 	hwts_unlock(store);
-	ended = hwts_series_may_start(row, now_us) && run_in(store, row, conn, failures);
+	ended = hwts_series_may_start(row, now_us) && run_in(store, row, worker);
 	hwts_lock(store);
 	hwts_begun_ran(store, kind, hwt_now() - began_ns);
 	if (row->give_back)
@@ -222,15 +229,15 @@ static void serve(hwt_store *store, struct hwts_row *row, struct hwts_conn **con
 void *hwts_task(void *arg)
 {
 	hwt_store *store = arg;
-	struct hwts_conn *conn = NULL;
+	struct worker worker = { .conn = NULL };
 	struct hwts_row *row;
-	unsigned turn = 0, failures = 0;
+	unsigned turn = 0;
 
 	hwts_lock(store);
 	while (!hwts_halts(store, HWTS_TASK) || hwts_queued(store, NULL) > 0) {
 		row = hwts_begun_next(store, &turn, false);
 		if (row)
-			serve(store, row, &conn, &failures);
+			serve(store, row, &worker);
 		else if (hwts_halts(store, HWTS_TASK))
 			break;
 		else
@@ -239,7 +246,7 @@ void *hwts_task(void *arg)
 			hwts_wake(store, HWTS_BEGIN);
 	}
 	hwts_unlock(store);
-	if (conn)
-		store->engine->disconnect(conn);
+	if (worker.conn)
+		store->engine->disconnect(worker.conn);
 	return NULL;
 }

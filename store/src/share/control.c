@@ -128,14 +128,14 @@ static bool connected(hwt_store *store)
 		hwts_ability_away(store, true); /* until hwts_ability_forget after the next connection */
 		hwts_unlock(store);
 	}
-	if (hwts_reconnect(store, hwts_conn_of(store, HWTS_CONTROL), HWTS_CONTROL) != 0)
-		return false;
-	rc = listen_again(store);
-	if (rc == 0)
-		return true;
-	hwts_fails(store, HWTS_CONTROL, rc);
-	hwts_conn(store, HWTS_CONTROL)->broken = true;
-	return false;
+	rc = hwts_reconnect(store, hwts_conn_of(store, HWTS_CONTROL), HWTS_CONTROL);
+	if (rc == 0) {
+		rc = listen_again(store);
+		hwts_conn(store, HWTS_CONTROL)->broken |= rc != 0;
+	}
+	if (rc != 0)
+		hwts_fails(store, HWTS_CONTROL, rc, NULL);
+	return rc == 0;
 }
 
 /*
@@ -146,7 +146,7 @@ struct control {
 	hwt_store *store;
 	int64_t look_ns, looked_ns, news_ns; /* when to look, last looked, to read news; 0: not */
 	int64_t bury_ns;                     /* when to remove members that died long ago */
-	unsigned failures;
+	unsigned failures, takes; /* how many in a row: of renewals, and of what it does about shards */
 	int clock_fd;
 	bool signalled;
 	struct hwts_watching watching;
@@ -213,10 +213,28 @@ static void bring_forward(struct control *control)
 		control->look_ns = HWTS_MIN(control->look_ns, control->looked_ns + LOOK_APART_NS);
 }
 
+/* What is no renewal: the lease is renewed. */
+static void keep_up(struct control *control, int shards)
+{
+	hwt_store *store = control->store;
+
+	if (shards == 0) {
+		hwts_works(store, HWTS_TAKES, &control->takes, NULL);
+	} else {
+		hwts_fails(store, HWTS_TAKES, shards, NULL);
+		control->look_ns = HWTS_MIN(control->look_ns, hwt_now() + hwts_backoff_ns(++control->takes));
+	}
+	store->engine->tend(hwts_conn(store, HWTS_CONTROL));
+	if (hwt_now() >= control->bury_ns) {
+		(void)hwts_rows_bury(hwts_conn(store, HWTS_CONTROL));
+		control->bury_ns = hwt_now() + BURY_APART_NS;
+	}
+}
+
 static void look(struct control *control)
 {
 	hwt_store *store = control->store;
-	int rc;
+	int rc, shards;
 
 	bring_forward(control);
 	if (hwt_now() < control->look_ns) {
@@ -227,17 +245,13 @@ static void look(struct control *control)
 	hwts_ask_done(store, HWTS_LOOK);
 	hwts_unlock(store);
 	control->looked_ns = hwt_now();
-	rc = hwts_share_look(store, &control->look_ns);
+	rc = hwts_share_look(store, &control->look_ns, &shards);
 	if (rc == 0) {
-		hwts_works(store, HWTS_CONTROL, &control->failures);
-		store->engine->tend(hwts_conn(store, HWTS_CONTROL));
-		if (hwt_now() >= control->bury_ns) {
-			(void)hwts_rows_bury(hwts_conn(store, HWTS_CONTROL));
-			control->bury_ns = hwt_now() + BURY_APART_NS;
-		}
+		hwts_works(store, HWTS_CONTROL, &control->failures, NULL);
+		keep_up(control, shards);
 		return;
 	}
-	hwts_fails(store, HWTS_CONTROL, rc);
+	hwts_fails(store, HWTS_CONTROL, rc, NULL);
 	hwts_lock(store);
 	hwts_ask_done(store, HWTS_LOOK);
 	hwts_ability_away(store, rc != EAGAIN);

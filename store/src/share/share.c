@@ -299,6 +299,7 @@ static int check_shards(hwt_store *store, const struct hwts_renewal *renewal)
 	}
 	if (bare)
 		hwts_give_back_queued(store, false);
+	store->share->bare = bare != NULL;
 	hwts_unlock(store);
 	if (!bare)
 		return 0;
@@ -338,24 +339,25 @@ static int renew(hwt_store *store, struct hwts_renewal *renewal)
 }
 
 /* Renews, and balances.  *next_ns: when to come again at the latest. */
-int hwts_share_look(hwt_store *store, int64_t *next_ns)
+int hwts_share_look(hwt_store *store, int64_t *next_ns, int *shards)
 {
 	struct hwts_renewal *renewal = &store->share->renewal;
 	int64_t left_us = HWTS_NEVER;
 	int rc;
 
+	*shards = 0;
 	store->share->skipped_count = 0; /* it was this lease's and this name's */
 	judge(store, renewal);
 	rc = renew(store, renewal);
 	if (rc == 0 && !renewal->renewed) /* joined again: once more, with nothing held */
 		rc = renew(store, renewal);
 	*next_ns = hwt_now() + period_ns(store);
-	/* The lease is renewed, whatever becomes of shards.  A take may have waited long: the next renewal is soon. */
-	if (rc == 0 && act(store, renewal, &left_us) != 0) {
-		hwts_warn(store, "shards: %s", hwts_fail_text());
-		*next_ns = HWTS_MIN(*next_ns, hwt_now() + HWTS_TAKE_AGAIN_NS);
-	}
+	/* The lease is renewed, whatever becomes of shards. */
+	if (rc == 0)
+		*shards = act(store, renewal, &left_us);
 	if (left_us < lease_ns(store) / 1000)
 		*next_ns = HWTS_MIN(*next_ns, hwt_now() + left_us * 1000 + HWT_MS(20));
-	return rc == 0 ? check_shards(store, renewal) : rc;
+	if (rc == 0 && *shards == 0)
+		*shards = check_shards(store, renewal);
+	return rc;
 }

@@ -23,6 +23,7 @@ struct hwts_share {
 	bool joined;
 	struct hwts_loss loss;
 	bool abandons; /* shards are given whatever runs there */
+	bool bare;     /* of some kind no shard was seen */
 	struct hwts_renewal renewal;
 	struct hwts_shard_row *skipped; /* shards the last take found locked; control retries at again_ns */
 	size_t skipped_count;
@@ -40,7 +41,8 @@ bool hwts_share_is_abandoned(const hwt_store *store);
 
 /* By control. */
 void hwts_hear_news(void *store, const struct hwts_due *due); /* in control.c */
-int hwts_share_look(hwt_store *store, int64_t *next_ns);
+/* *shards: what has failed of that which is no renewal. */
+int hwts_share_look(hwt_store *store, int64_t *next_ns, int *shards);
 #define HWTS_TAKE_AGAIN_NS HWT_MS(100)
 /* Keeps at its beginning what was skipped, to be tried again: until the next renewal says what is to be taken. */
 int hwts_share_take(hwt_store *store, struct hwts_shard_row *take, size_t *count);

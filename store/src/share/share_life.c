@@ -51,7 +51,7 @@ void hwts_share_close(hwt_store *store)
 	share->skipped = NULL;
 	share->skipped_count = 0;
 	share->renewal = (struct hwts_renewal){ .kinds = NULL };
-	share->joined = share->abandons = false;
+	share->joined = share->abandons = share->bare = false;
 	HWTS_EACH_KIND (store, kind)
 		memset(kind->watch, 0, sizeof(kind->watch));
 }

@@ -205,51 +205,64 @@ unsigned hwts_conns_connects(hwt_store *store)
  * Failures of threads that try again and again: each sort is reported once, and its end once
  */
 
-static const char *const words[HWTS_ROLES] = {
+static const char *const words[HWTS_ERRANDS] = {
 	[HWTS_CONTROL] = "renewal", [HWTS_CALL] = "call", [HWTS_BEGIN] = "begin",
 	[HWTS_READ] = "look-ahead", [HWTS_END] = "end",   [HWTS_TASK] = "a transaction for a run",
+	[HWTS_TAKES] = "taking shards",
 };
 
 /*
  * A server that is away is one sort, whether a connection broke or cannot be made.  Each text of EIO is a sort.  If
- * control lacks a right, the other threads do not report the same.
- *
- * Relaxed: told alone is compared; it publishes nothing else.
+ * control lacks a right, the other threads do not report the same.  Of several threads each may fail with its own sort.
  */
-void hwts_fails(hwt_store *store, enum hwts_role role, int rc)
+void hwts_fails(hwt_store *store, unsigned what, int rc, int *mine)
 {
-	_Atomic int *told = store->conns->told;
+	struct hwts_told *all = store->conns->told, *told = &all[what];
 	const char *text = hwts_fail_text();
 	int sort = rc == EIO ? (int)(hwts_hash(text, strlen(text)) >> 1) : rc == ECONNRESET ? ENOTCONN : rc;
+	bool tells;
 
-	if (sort == EACCES && role != HWTS_CONTROL &&
-	    atomic_load_explicit(&told[HWTS_CONTROL], memory_order_relaxed) == EACCES)
-		return;
-	if (atomic_exchange_explicit(&told[role], sort, memory_order_relaxed) != sort)
-		hwts_warn(store, "%s: %s", words[role], text);
+	pthread_mutex_lock(&store->conns->lock);
+	tells = sort != told->sort && !(mine && *mine == sort) &&
+		!(sort == EACCES && what != HWTS_CONTROL && all[HWTS_CONTROL].sort == EACCES);
+	if (tells)
+		told->sort = sort;
+	if (mine) {
+		told->failing += *mine == 0;
+		*mine = sort;
+	}
+	pthread_mutex_unlock(&store->conns->lock);
+	if (tells)
+		hwts_warn(store, "%s: %s", words[what], text);
 }
 
 void hwts_fails_forget(hwt_store *store)
 {
-	/* Relaxed: as in hwts_fails. */
-	atomic_store_explicit(&store->conns->told[HWTS_TASK], 0, memory_order_relaxed);
+	pthread_mutex_lock(&store->conns->lock);
+	store->conns->told[HWTS_TASK] = (struct hwts_told){ .sort = 0 };
+	pthread_mutex_unlock(&store->conns->lock);
 }
 
 /*
  * After more than two failures the other threads are woken, but not after fewer: where connections can be made and
  * statements still fail, threads that wake each other would never rest.
  */
-void hwts_works(hwt_store *store, enum hwts_role role, unsigned *failures)
+void hwts_works(hwt_store *store, unsigned what, unsigned *failures, int *mine)
 {
-	_Atomic int *told = &store->conns->told[role];
-	/* The failure was another task thread's. */
-	bool calls = *failures > 2, other = role == HWTS_TASK && *failures == 0;
+	struct hwts_told *told = &store->conns->told[what];
+	bool calls = *failures > 2, over;
 
 	*failures = 0;
-	/* Relaxed: as in hwts_fails. */
-	if (!other && atomic_load_explicit(told, memory_order_relaxed) != 0 &&
-	    atomic_exchange_explicit(told, 0, memory_order_relaxed) != 0)
-		hwts_warn(store, "%s works again", words[role]);
+	pthread_mutex_lock(&store->conns->lock);
+	if (mine) {
+		told->failing -= *mine != 0;
+		*mine = 0;
+	}
+	over = told->sort != 0 && told->failing == 0;
+	told->sort = over ? 0 : told->sort;
+	pthread_mutex_unlock(&store->conns->lock);
+	if (over)
+		hwts_warn(store, "%s works again", words[what]);
 	if (!calls)
 		return;
 	hwts_lock(store);
@@ -271,15 +284,10 @@ int hwts_connect_role(hwt_store *store, enum hwts_role role)
 
 int hwts_reconnect(hwt_store *store, struct hwts_conn **conn, enum hwts_role role)
 {
-	int rc;
-
 	if (*conn) {
 		store->engine->disconnect(*conn);
 		*conn = NULL;
 		HWTS_TALLY_ALONE(store, reconnects, 1);
 	}
-	rc = hwts_connect(store, role, conn);
-	if (rc != 0)
-		hwts_fails(store, role, rc);
-	return rc;
+	return hwts_connect(store, role, conn);
 }

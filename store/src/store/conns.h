@@ -5,6 +5,17 @@
 
 #include "rows/engine.h"
 
+/* What is told of: the exchanges of each role, and */
+enum {
+	HWTS_TAKES = HWTS_ROLES, /* what control does about shards: the lease is renewed whatever becomes of that */
+	HWTS_ERRANDS
+};
+
+struct hwts_told {
+	int sort;         /* of the failure that was told last; 0: it works */
+	unsigned failing; /* where there are several threads: how many of them fail */
+};
+
 struct hwts_conns {
 	pthread_mutex_t lock;
 	pthread_cond_t freed;
@@ -13,8 +24,7 @@ struct hwts_conns {
 	/* Counts new connections to a server: after a new one, numbers drawn earlier may be drawn again. */
 	unsigned connects;
 	bool gone; /* the last check found another store, or none: each call makes a new connection, which is checked */
-	/* The failure that each role has reported; 0: none.  Relaxed: no other data depends on it. */
-	_Atomic int told[HWTS_ROLES];
+	struct hwts_told told[HWTS_ERRANDS];
 };
 
 /*
@@ -25,14 +35,17 @@ int hwts_check_here(hwt_store *store, struct hwts_conn *conn, bool missing, bool
 int hwts_connect(hwt_store *store, enum hwts_role role, struct hwts_conn **conn);
 int hwts_connect_role(hwt_store *store, enum hwts_role role); /* connects again if the connection is broken */
 int hwts_reconnect(hwt_store *store, struct hwts_conn **conn, enum hwts_role role);
-/* Warns of a failure, unless it is the one that the role has reported before.  hwts_works reports its end. */
-void hwts_fails(hwt_store *store, enum hwts_role role, int rc);
+/*
+ * Warns of a failure, unless that sort was reported before; hwts_works reports its end.  mine: where a role has several
+ * threads, the failure of this one, at first 0.  The end comes when none of them fails.
+ */
+void hwts_fails(hwt_store *store, unsigned what, int rc, int *mine);
 void hwts_fails_forget(hwt_store *store); /* at a stop: no task thread is left to report that it works again */
 /*
  * Call after an exchange; a connection alone is no success.  After failures the database is back, so the other threads
  * try at once, too.  Without store->lock.
  */
-void hwts_works(hwt_store *store, enum hwts_role role, unsigned *failures);
+void hwts_works(hwt_store *store, unsigned what, unsigned *failures, int *mine);
 int hwts_conns_get(hwt_store *store, struct hwts_conn **conn);
 int hwts_conns_put(hwt_store *store, struct hwts_conn *conn, int rc); /* returns rc */
 void hwts_conns_init(struct hwts_conns *conns);
