@@ -298,19 +298,55 @@ TEST(a_row_of_a_process_that_was_removed_is_told_as_such)
 	CHECK(wait_count(&ran, 1));
 }
 
-#ifdef HWT_STORE_POSTGRES
-
-TEST(tables_that_were_made_again_from_a_dump_are_told)
+TEST(shards_that_cannot_be_taken_are_told_once)
 {
 	NEEDS_SQLITE();
 	fresh_world();
 	CLOSING hwt_store *store = start_noted(world.url);
+	(void)query("create trigger %s_no before update on %s_shard when new.owner is not null begin"
+		    " select raise(abort, 'refused here'); end",
+		    world.schema, world.schema);
+	(void)query("update %s_shard set owner = null, epoch = epoch + 1", world.schema);
+	is_told_once(store, "shards: ");
+	(void)query("drop trigger %s_no", world.schema);
+	is_over_and_runs(store, TAKES, 0);
+}
+
+#ifdef HWT_STORE_POSTGRES
+
+static void replace_tables(void)
+{
 	(void)query("drop view %s_timeouts, %s_kinds", world.schema, world.schema);
 	each_table(WITH_MEMBERS, "create table %s_new_%s (like %s_%s including all)");
 	copy_tables(BUT_MEMBERS, "new_", "");
 	each_table(WITH_MEMBERS, "drop table %s_%s cascade");
 	for (size_t i = 0; i < WITH_MEMBERS; i++)
 		(void)query("alter table %s_new_%s rename to %s_%s", world.schema, tables[i], world.schema, tables[i]);
+}
+
+TEST(tables_that_were_made_again_before_a_start_are_told_by_it_alone)
+{
+	NEEDS_POSTGRES();
+	fresh_world();
+	CLOSING hwt_store *store = open_noted_with_a(world.url);
+	replace_tables();
+	CHECK_CALL(hwt_store_start(store), 0);
+	CHECK_INT(told("were replaced beside this process"), ==, 1);
+	CHECK(wait_held(store, 8));
+	(void)query("delete from %s_member", world.schema);
+	look_now(store);
+	WAIT_FOR(told("the lease of") == 1);
+	CHECK_INT(told("were replaced beside this process"), ==, 1);
+	put(store, "a", 0);
+	CHECK(wait_count(&ran, 1));
+}
+
+TEST(tables_that_were_made_again_from_a_dump_are_told)
+{
+	NEEDS_POSTGRES(); /* of SQLite the row of the process tells, as above */
+	fresh_world();
+	CLOSING hwt_store *store = start_noted(world.url);
+	replace_tables();
 	look_now(store);
 	WAIT_FOR(told("were replaced beside this process") == 1);
 	put(store, "a", 0);

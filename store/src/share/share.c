@@ -227,10 +227,7 @@ static int lost(hwt_store *store)
 	if (rc != 0)
 		return rc;
 	if (loss->remade)
-		hwts_warn(store,
-			  "the tables %s_* were replaced beside this process, by those of a backup perhaps: what ran"
-			  " since then runs again, and what was put since then is gone",
-			  prefix);
+		hwts_share_tell_remade(store);
 	else if (!loss->told && loss->removed)
 		hwts_warn(store,
 			  "the lease of %s is lost: its row of %s_member was removed or changed: somebody has"

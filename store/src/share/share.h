@@ -34,6 +34,7 @@ int hwts_share_open(hwt_store *store); /* for a start */
 void hwts_share_close(hwt_store *store);
 void hwts_share_name(hwt_store *store, const char *name); /* config.name, or NULL; it has the other one now */
 void hwts_share_leave(hwt_store *store);
+void hwts_share_tell_remade(hwt_store *store);
 int64_t hwts_share_incarnation(void); /* one that no other store has */
 /* With the lock. */
 void hwts_share_abandon(hwt_store *store);

@@ -2,6 +2,7 @@
 /* The share of this process: what it has from start to stop, and how it joins under which name. */
 #define _GNU_SOURCE
 #include "share/share.h"
+#include "store/conns.h"
 #include "store/kind.h"
 #include "store/store.h"
 
@@ -150,6 +151,25 @@ static int joined(hwt_store *store, int rc)
 	return rc;
 }
 
+void hwts_share_tell_remade(hwt_store *store)
+{
+	hwts_warn(store,
+		  "the tables %s_* were replaced beside this process, by those of a backup perhaps: what ran since then"
+		  " runs again, and what was put since then is gone",
+		  store->db->prefix);
+}
+
+/* Between the open, or a stop, and this start; noted, so that no later loss of the lease counts as that. */
+static int look_remade(hwt_store *store)
+{
+	bool remade = false;
+	int rc = hwts_look_hidden(store, hwts_conn(store, HWTS_CONTROL), false, &remade);
+
+	if (rc == 0 && remade)
+		hwts_share_tell_remade(store);
+	return rc;
+}
+
 static void bear_name(hwt_store *store)
 {
 	if (store->share->name[0] != '\0')
@@ -173,7 +193,8 @@ int hwts_share_join(hwt_store *store)
 		rc = join(store, 0, &has);
 	}
 	store->share->loss = (struct hwts_loss){ .told = false };
-	return joined(store, rc);
+	rc = joined(store, rc);
+	return rc ? rc : look_remade(store);
 }
 
 int hwts_share_join_again(hwt_store *store)

@@ -16,7 +16,7 @@
 #define MOST 64
 #define MOST_WAIT_NS HWT_S(10) /* after this, one more is made: the others may be waiting for this very call */
 
-static int look_hidden(const hwt_store *store, struct hwts_conn *conn, bool missing, bool *remade)
+int hwts_look_hidden(const hwt_store *store, struct hwts_conn *conn, bool missing, bool *remade)
 {
 	return store->engine->look_hidden ? store->engine->look_hidden(conn, missing, remade) : 0;
 }
@@ -28,7 +28,7 @@ static int check_store(const hwt_store *store, struct hwts_conn *conn, bool miss
 	bool none = is.text[0] == '\0';
 
 	if (rc == 0 && (is.hides || none || remade))
-		rc = look_hidden(store, conn, none || missing, remade);
+		rc = hwts_look_hidden(store, conn, none || missing, remade);
 	if (rc == 0 && none)
 		rc = hwts_fail_emptied(store->db);
 	if (rc == 0 && strcmp(is.text, store->db->store) != 0)
@@ -46,7 +46,7 @@ static int check_kind(const hwt_store *store, struct hwts_conn *conn, const stru
 	int rc = hwts_rows_kind(conn, kind->name, NULL, &row);
 
 	if (rc == ENOENT) {
-		rc = look_hidden(store, conn, true, NULL);
+		rc = hwts_look_hidden(store, conn, true, NULL);
 		row.id = 0;
 	}
 	if (rc == 0 && row.id != id)

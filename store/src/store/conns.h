@@ -32,6 +32,7 @@ struct hwts_conns {
  * be there are not seen.  *remade: set if the tables have been made again; NULL: the connection is new.
  */
 int hwts_check_here(hwt_store *store, struct hwts_conn *conn, bool missing, bool *remade);
+int hwts_look_hidden(const hwt_store *store, struct hwts_conn *conn, bool missing, bool *remade); /* engine.h */
 int hwts_connect(hwt_store *store, enum hwts_role role, struct hwts_conn **conn);
 int hwts_connect_role(hwt_store *store, enum hwts_role role); /* connects again if the connection is broken */
 int hwts_reconnect(hwt_store *store, struct hwts_conn **conn, enum hwts_role role);
