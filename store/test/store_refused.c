@@ -10,12 +10,13 @@
 
 enum { OTHERS = 30 };
 
-static atomic_uint warned;
+static atomic_uint warned, refusals;
 
 static void count_warning(void *ctx, const char *message)
 {
 	(void)ctx;
 	atomic_fetch_add(&warned, strstr(message, "set aside") != NULL);
+	atomic_fetch_add(&refusals, strstr(message, "refused here") != NULL);
 }
 
 /* A store that is not started, with a row of the key "bad" among others. */
@@ -26,6 +27,7 @@ static hwt_store *with_a_bad_one(int64_t *bad)
 	store = FRESH(.lease_ns = HWT_S(2), .warn = count_warning); /* a row that is set aside waits for a lease */
 	register_kind(store, "a", count_run, NULL, HWT_STORE_AT_LEAST_ONCE);
 	atomic_store(&warned, 0);
+	atomic_store(&refusals, 0);
 	for (int i = 0; i < OTHERS; i++) {
 		if (i == OTHERS / 2)
 			*bad = put_key(store, "a", "bad", 0);
@@ -107,6 +109,28 @@ TEST(a_row_that_cannot_be_begun_is_set_aside_and_tried_again)
 	WAIT_STAT(store, set_aside, 1);
 	CHECK(wait_count(&warned, 1)); /* after the statistics */
 	CHECK_INT(atomic_load(&ran), ==, OTHERS);
+	accept_again("update");
+	CHECK(wait_gone(store, bad));
+	CHECK_INT(atomic_load(&warned), ==, 1);
+}
+
+/* It has been started twice, so it is not begun at once. */
+TEST(a_run_of_a_process_that_died_and_cannot_be_filed_is_set_aside_and_tried_again)
+{
+	int64_t bad;
+	CLOSING hwt_store *store = with_a_bad_one(&bad);
+
+	(void)query("update %s_timeout set state = 2, attempt = 2 where key = 'bad'", world.schema);
+	refuse("update", "old.key = 'bad' and new.state = 1");
+	start(store);
+	WAIT_STAT(store, done, OTHERS);
+	CHECK(wait_count(&refusals, 1));
+	CHECK_INT(stats_of_store(store).set_aside, ==, 1);
+	for (int i = 1; i <= 10; i++) { /* more begins */
+		put(store, "a", 0);
+		WAIT_STAT(store, done, OTHERS + (uint64_t)i);
+	}
+	CHECK_INT(atomic_load(&refusals), ==, 1);
 	accept_again("update");
 	CHECK(wait_gone(store, bad));
 	CHECK_INT(atomic_load(&warned), ==, 1);

@@ -184,8 +184,8 @@ static void begun(hwt_store *store, struct hwts_entry *entry, struct hwts_row *r
 		hwts_wake(store, HWTS_TASK);
 }
 
-/* The database refuses to begin the row of this entry. */
-static void set_aside(hwt_store *store, struct hwts_entry *entry)
+/* The database refuses to begin the row of this want, or to take it from a process that died. */
+static void set_aside(hwt_store *store, const struct hwts_want *want)
 {
 	struct hwts_entry *entry = want->entry;
 
@@ -289,10 +289,12 @@ static void tell_refused(hwt_store *store, const struct batch *batch, int64_t fi
 static int begin(hwt_store *store, struct batch *batch, unsigned *failures)
 {
 	int rc = ask_by_halves(store, batch, batch->wants, batch->count, failures);
+	int inherits = hwts_inherit(store, batch->wants, batch->count, batch->at_most_once, batch->why);
 	unsigned refused = 0;
 	int64_t first = 0;
 
-	hwts_inherit(store, batch->wants, batch->count, batch->at_most_once);
+	if (inherits != 0 && rc == 0)
+		hwts_fails(store, HWTS_BEGIN, inherits, NULL);
 	if (store->engine->locks_rows)
 		hwts_unblock(store, batch->wants, batch->count, &batch->locked);
 	HWTS_POINT("begun");
@@ -303,7 +305,7 @@ static int begin(hwt_store *store, struct batch *batch, unsigned *failures)
 		if (want->refused && !want->entry->aside && refused++ == 0)
 			first = want->id;
 		if (want->refused)
-			set_aside(store, want->entry);
+			set_aside(store, want);
 		else if (want->failed)
 			hwts_begin_again(store, want->entry);
 		else if (want->row && batch->doubts != hwts_doubts(store) && !hwts_halts(store, HWTS_BEGIN) &&
@@ -317,7 +319,7 @@ static int begin(hwt_store *store, struct batch *batch, unsigned *failures)
 	hwts_unlock(store);
 	hwts_tell_inherited(store, batch->wants, batch->count);
 	tell_refused(store, batch, first, refused);
-	return rc;
+	return rc ? rc : inherits;
 }
 
 /* The caller holds store->lock. */

@@ -7,11 +7,30 @@
 #include "store/run.h"
 #include "store/store.h"
 
+/* Halves what the database refuses, until only the rows that it refuses have not been filed. */
+static int inherit_by_halves(struct hwts_conn *conn, struct hwts_want *wants, size_t n, char why[256])
+{
+	int rc, rest;
+
+	conn->refused = false;
+	rc = hwts_rows_inherit(conn, wants, n);
+	if (rc == 0 || !conn->refused)
+		return rc;
+	if (n > 1) {
+		rc = inherit_by_halves(conn, wants, n / 2, why);
+		rest = inherit_by_halves(conn, wants + n / 2, n - n / 2, why);
+		return rc ? rc : rest;
+	}
+	wants->refused = true;
+	hwts_cut(why, 256, hwts_fail_text(), strlen(hwts_fail_text()));
+	return 0;
+}
+
 /*
  * Chooses the delay for rows of dead processes.  The first attempt may have died with the process by chance, so the
  * second comes at once.  A task that kills its process must not kill one process after the other, nor without end.
  */
-void hwts_inherit(hwt_store *store, struct hwts_want *wants, size_t n, bool at_most_once)
+int hwts_inherit(hwt_store *store, struct hwts_want *wants, size_t n, bool at_most_once, char why[256])
 {
 	struct hwts_conn *conn = hwts_conn(store, HWTS_BEGIN);
 	bool any = false;
@@ -34,8 +53,7 @@ void hwts_inherit(hwt_store *store, struct hwts_want *wants, size_t n, bool at_m
 		any |= want->delay_us > 0;
 	}
 	/* Without a connection (a later part of the batch may have lost it) the next begin finds these rows again. */
-	if (any && conn && hwts_rows_inherit(conn, wants, n) != 0)
-		hwts_warn(store, "begin: %s", hwts_fail_text());
+	return any && conn ? inherit_by_halves(conn, wants, n, why) : 0;
 }
 
 /* Without store->lock, and last: the program is called, and the rows of the batch should not wait for that. */
