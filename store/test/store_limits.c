@@ -333,6 +333,45 @@ TEST(what_has_replaced_another_has_its_own_priority)
 	CHECK_INT(starts[0].priority, ==, 0);
 }
 
+static hwt_store *_Atomic changing;
+static atomic_uint rules_read, looks;
+
+static void change_and_count(const char *point)
+{
+	hwt_store *store = atomic_load(&changing);
+
+	if (strcmp(point, "rules") == 0) {
+		atomic_fetch_add(&rules_read, 1);
+		hwts_lock(store);
+		hwts_rules_changed(store, store->kinds->shards[0].id);
+		hwts_unlock(store);
+	}
+	atomic_fetch_add(&looks, strcmp(point, "looked") == 0);
+}
+
+/* Each time that they are read. */
+TEST(rules_that_change_faster_than_they_are_read_hold_up_no_look)
+{
+	CLOSING hwt_store *store = start_with(1, false);
+	unsigned read;
+
+	WAIT_FOR(LOCKED(store, !store->reading->sweep_due));
+	atomic_store(&changing, store);
+	atomic_store(&looks, 0);
+	atomic_store(&hwts_test_at, change_and_count);
+	CHECK_CALL(hwt_store_pause(store, "a", "g"), 0);
+	WAIT_FOR(atomic_load(&rules_read) > 0);
+	look_now(store);
+	WAIT_FOR(LOCKED(store, store->reading->sweep_due) || atomic_load(&looks) > 0);
+	read = atomic_load(&rules_read);
+	WAIT_FOR(atomic_load(&rules_read) > read + 100);
+	CHECK_INT(atomic_load(&looks), >, 0);
+	atomic_store(&hwts_test_at, NULL);
+	CHECK_CALL(hwt_store_resume(store, "a", "g"), 0);
+	put_in(store, "g", 0, 1);
+	CHECK(wait_count(&ended, 1));
+}
+
 /*
  * Rates
  */

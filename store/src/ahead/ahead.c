@@ -26,6 +26,7 @@ struct hwts_reader {
 	struct hwts_sweep sweep;
 	bool loaded;   /* the last look read shards that were just taken */
 	bool refilled; /* the last exchange refilled groups; looks and refills take turns */
+	bool ruled;    /* the last exchange read rules; rules and rows take turns, as rules may change all the time */
 	bool told;     /* the warning of a damaged index was given */
 	size_t loads;
 	unsigned failures;
@@ -264,7 +265,7 @@ static void await(hwt_store *store)
 		hwts_wait_for(store, HWTS_READ, HWTS_MAX(left_ns, HWT_MS(1)));
 }
 
-/* Rules are read before rows; looks and refills take turns. */
+/* Rules and rows take turns; of the rows, looks and refills. */
 enum next { HALT, RULES, GROUPS, ROWS };
 
 /* The caller holds store->lock. */
@@ -276,7 +277,8 @@ static enum next choose(struct hwts_reader *reader)
 		await(store);
 	if (hwts_halts(store, HWTS_READ))
 		return HALT;
-	if (hwts_rules_wanted(store)) {
+	reader->ruled = hwts_rules_wanted(store) && !(reader->ruled && (has_look(store) || hwts_refill_wanted(store)));
+	if (reader->ruled) {
 		store->reading->unread = true;
 		return RULES;
 	}
