@@ -225,8 +225,9 @@ typedef struct hwt_store_spec {
 	 * the first time is after now and delay_ns, or after due_us with HWT_STORE_ABSOLUTE. */
 	const char *schedule, *zone;
 	/* 0: none; at most 100 years.  A run starts at most grace_ns after its time, whatever kept it; a retry, after
-	 * the time of the retry.  Otherwise a single timeout is FAILED with "too late"; a series goes on at its next
-	 * time, and run->missed of the next run counts the time. */
+	 * the time of the retry.  Otherwise a single timeout is FAILED with "too late", which is no attempt; a series
+	 * goes on at its next time, and run->missed of the next run counts the time.  That is judged when the turn of
+	 * the timeout comes: behind a pause, a cap or a rate it is pending until then. */
 	int64_t grace_ns;
 	/* Of a series: it is due at a random moment at most spread_ns after each time of its grid, and before the next
 	 * time.  At most period_ns.  0: none.  Grace counts from the grid, so grace_ns has to be larger. */

@@ -49,7 +49,7 @@ static const struct meaning {
 	MEANING(SHARE, 0, "s"), MEANING(BEGIN, 1, "isEOeEAAR"), MEANING(BEGIN_UNLOCKED, 1, "isEOeEAAR"),
 	MEANING(BEGUN, 14, "i"), MEANING(BEGIN_UNDO, 0, "ie"), MEANING(PENDING, 9, "i"), MEANING(INHERIT, 2, "ieW"),
 	MEANING(END_LOCK, 1, "i"), MEANING(END_DONE, 1, "ie"), MEANING(END_AGAIN, 2, "ievbTTAxbb"),
-	MEANING(END_FAIL, 1, "iex"), MEANING(END_LAST, 1, "ie"), MEANING(END_NEXT, 4, "iebj"), MEANING(CLOSE, 1, "ie"),
+	MEANING(END_FAIL, 1, "iexb"), MEANING(END_LAST, 1, "ie"), MEANING(END_NEXT, 4, "iebj"), MEANING(CLOSE, 1, "ie"),
 	MEANING(DRAW, 1, "u"), MEANING(PUT, 4, "IkswbpPgyd"),
 	MEANING(PUT_KEYED, 4, "IkswbpPgyd"), MEANING(PUT_REPLACE, 4, "IkswbpPgydaCzWW"),
 	MEANING(PUT_REVIVE, 4, "IkswbpPgydaCzWW"), MEANING(PUT_SERIES, 4, "IkswbpPgydaCzWW"),

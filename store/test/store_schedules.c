@@ -196,6 +196,7 @@ TEST(what_is_tried_again_too_late_does_not_start)
 	CHECK(wait_store_state(store, id, HWT_STORE_FAILED));
 	CHECK_INT(atomic_load(&seen.ran), ==, 0);
 	CHECK(strcmp(info_of(store, id).error, "too late") == 0);
+	CHECK_INT(info_of(store, id).attempt, ==, 1); /* the one before */
 }
 
 TEST(the_run_after_one_that_came_too_late_says_what_was_missed)

@@ -100,11 +100,11 @@ update @_timeout
   where {THIS} and state = 2 and epoch = ?2 and {UNMARKED} and (next_base_us is null or not ?9)
   returning id, due_us
 
---: END_FAIL end (id bigint, epoch bigint, error text)
+--: END_FAIL end (id bigint, epoch bigint, error text, unstarted int)
 -- The run has failed for good: its row is kept in a negative shard, where no look reads it. Settings that were kept for
--- this end hold.
+-- this end hold. unstarted: 1, if the row came too late: its begin is no attempt.
 update @_timeout
-  set state = 3, shard = -1 - shard, error = ?3,
+  set state = 3, shard = -1 - shard, error = ?3, attempt = attempt - ?4,
     period_us = case when next_base_us < 0 then next_period_us else period_us end,
     priority = case when next_base_us < 0 then next_priority else priority end,
     schedule = case when next_base_us < 0 then next_schedule else schedule end,

@@ -69,7 +69,7 @@ static struct hwts_step end_of(struct hwts_row *row)
 						  HWTS_NUMBER(row->epoch));
 	if (row->how == HWTS_FAIL)
 		return (struct hwts_step)HWTS_ASK(END_FAIL, filed, row, HWTS_NUMBER(row->id), HWTS_NUMBER(row->epoch),
-						  HWTS_TEXT(row->error));
+						  HWTS_TEXT(row->error), HWTS_NUMBER(row->late));
 	return (struct hwts_step)HWTS_ASK(
 	    END_AGAIN, filed, row, HWTS_NUMBER(row->id), HWTS_NUMBER(row->epoch), HWTS_NUMBER(row->when_us),
 	    HWTS_NUMBER(row->how == HWTS_AFTER), HWTS_NUMBER(row->limit_us), HWTS_NUMBER(row->next_base_us),

@@ -69,7 +69,7 @@ static void come_too_late(struct hwts_row *row)
 	row->how = row->again ? HWTS_AT : HWTS_FAIL;
 	row->when_us = row->grid_due_us;
 	row->next_base_us = row->base_us;
-	row->next_attempt = row->attempt - 1;
+	row->next_attempt = --row->attempt; /* it has not started */
 	if (!row->again)
 		hwts_cut(row->error, sizeof(row->error), "too late", 8);
 }

@@ -606,6 +606,7 @@ static int end_fail(struct act *act, struct row *row)
 	struct version *t = sim_change(act, row);
 
 	t->n[STATE] = 3;
+	t->n[ATTEMPT] -= NUMBER_ARG(3);
 	if (t->n[NEXT_BASE] < 0) {
 		t->n[NEXT_DUE] = t->n[DUE];
 		t->n[NEXT_BASE] = t->n[BASE];
