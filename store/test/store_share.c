@@ -242,4 +242,41 @@ TEST(a_lost_notification_costs_a_look_ahead)
 	atomic_store(&hwts_test_deaf, false);
 }
 
+/*
+ * Tokens
+ */
+
+static atomic_uint lacks;
+
+static void hear_of_tokens(void *ctx, const char *message)
+{
+	(void)ctx;
+	atomic_fetch_add(&lacks, strstr(message, "without the tokens of their groups") != NULL);
+}
+
+/* What a shard hands over of its groups has room for 1 MiB: for 4,000 with names of 250 bytes. */
+TEST(tokens_of_too_many_groups_are_not_handed_over_which_is_told)
+{
+	enum { MANY = 4100 };
+	static char names[MANY][251];
+	hwt_store_spec specs[MANY];
+
+	CLOSING hwt_store *store = FRESH(.warn = hear_of_tokens);
+	CHECK_CALL(register_patiently(store, &KIND(.name = "a", .task = count_run, .shards = 1)), 0);
+	CHECK_CALL(hwt_store_limit(store, "a", NULL, &LIMITS(.start_every_ns = HWT_S(3600))), 0);
+	for (int i = 0; i < MANY; i++) {
+		(void)snprintf(names[i], sizeof(names[i]), "%0250d", i);
+		specs[i] = SPEC("a", 0, .group = names[i]);
+	}
+	for (unsigned n = 3900; n <= MANY; n += MANY - 3900) {
+		atomic_store(&lacks, 0);
+		CHECK_CALL(hwt_store_start(store), 0);
+		CHECK_CALL(hwt_store_put_many(store, n < MANY ? specs : specs + 3900, n < MANY ? n : MANY - 3900, NULL),
+			   0);
+		CHECK(wait_count(&ran, n));
+		CHECK_CALL(hwt_store_stop(store), 0);
+		CHECK_INT(atomic_load(&lacks), ==, n == MANY);
+	}
+}
+
 STORE_MAIN(child)

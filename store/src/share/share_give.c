@@ -30,7 +30,7 @@ static struct hwts_shard_row given(hwt_store *store, struct hwts_kind *kind, con
 void hwts_share_give(hwt_store *store)
 {
 	struct hwts_shard_row *rows = NULL;
-	size_t room = 0, count = 0;
+	size_t room = 0, count = 0, lack = 0;
 
 	hwts_lock(store);
 	HWTS_EACH_SHARD (store, kind, shard)
@@ -43,12 +43,19 @@ void hwts_share_give(hwt_store *store)
 	hwts_unlock(store);
 	if (count > 0 && hwts_rows_give(hwts_conn(store, HWTS_CONTROL), rows, count) == 0) {
 		hwts_lock(store);
-		for (size_t i = 0; i < count; i++)
+		for (size_t i = 0; i < count; i++) {
 			hwts_lose(store, hwts_shard(store, rows[i].shard, NULL));
+			lack += !rows[i].levels && !rows[i].unread;
+		}
 		hwts_give_back_queued(store, false);
 		hwts_unlock(store);
 		hwts_window_drop_lost(store);
 		(void)store->engine->listen(hwts_conn(store, HWTS_CONTROL), rows, count, false);
+		if (lack > 0)
+			hwts_warn(store,
+				  "%zu shards are given without the tokens of their groups, which are too many: where"
+				  " they are taken next each group begins without a token",
+				  lack);
 	}
 	for (size_t i = 0; i < count; i++)
 		free(rows[i].levels);
