@@ -247,19 +247,6 @@ TEST(without_room_nothing_fires_and_nothing_is_lost)
 	     "room 30; new d 0; advance 7 = never; fired d");
 }
 
-/* Also in the middle of a tick, or before it: what a loop schedules and cancels meanwhile takes no memory. */
-TEST(without_room_lanes_are_drained)
-{
-	play("collect; at a 5; at b 5; at c 5; at d 5; room 1; advance 6 = 6; fired a; room 0; cancel c;"
-	     "times 3000 { new z 9999; advance 6 = 6; cancel z; advance 6 = 6 }; most records 300; pending 2;"
-	     "at e 5; room 30; advance 6 = never; fired bde; stat ticks 1");
-	play("collect; at a 5; at b 5; at c 5; room 1; advance 6 = 6; fired a; new z 90; stat transfers 3;"
-	     "advance 3 = 5; fired -; stat transfers 4; cancel z; advance 3 = 5; stat transfers 5;"
-	     "room 30; advance 6 = never; fired bc");
-	play("collect; at a 5; at b 5; at c 5; room 1; advance 6 = 6; fired a; no-memory; room 0; advance 6 = 6;"
-	     "cancel b; advance 6 = 6; memory; room 30; advance 6 = never; fired c");
-}
-
 TEST(a_periodic_one_is_pending_again)
 {
 	play("collect; every a 5 10; advance 5 = 15; fired a; missed a 0; state a PENDING; advance 48 = 55; fired a;"

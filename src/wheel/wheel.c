@@ -296,21 +296,6 @@ size_t hwt_wheel_sweep(struct hwt_wheel *wheel, struct hwt_record **all, size_t 
 	return n + take_list(&wheel->held, all + n, max - n);
 }
 
-void hwt_wheel_put_back(struct hwt_wheel *wheel, struct hwt_record *const *records, size_t n)
-{
-	struct hwt_record *due[HWT_PLACE_MAX];
-
-	do {
-		for (size_t i = 0; i < n; i++)
-			hwt_wheel_postpone(wheel, records[i]);
-		n = hwt_wheel_collect(wheel, due, HWT_PLACE_MAX);
-		records = due;
-	} while (n > 0);
-	if (wheel->layout->reset != NULL)
-		wheel->layout->reset(wheel);
-	hwt_wheel_end_tick(wheel);
-}
-
 void hwt_wheel_go_back(struct hwt_wheel *wheel, int64_t tick, struct hwt_record *const *records, size_t n)
 {
 	struct hwt_record *all[HWT_PLACE_MAX];

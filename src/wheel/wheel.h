@@ -54,10 +54,7 @@ struct hwt_wheel_layout {
 	void (*settle)(struct hwt_wheel *wheel, unsigned visits);
 	/* Makes wheel->tick the later tick `tick`.  NULL: the layout has nothing to do. */
 	void (*seek)(struct hwt_wheel *wheel, int64_t tick);
-	/*
-	 * Called when no record is left at wheel->tick, which may become an earlier tick or be collected again.  May be
-	 * NULL.
-	 */
+	/* Called when the wheel is empty: wheel->tick may become an earlier tick.  May be NULL. */
 	void (*reset)(struct hwt_wheel *wheel);
 	size_t (*collect)(struct hwt_wheel *wheel, struct hwt_record **due, size_t max);
 	size_t (*sweep)(struct hwt_wheel *wheel, struct hwt_record **all, size_t max);
@@ -175,13 +172,6 @@ void hwt_wheel_seek(struct hwt_wheel *wheel, int64_t tick);
  * tick has no more.  Does not touch the records, so their places are stale.
  */
 size_t hwt_wheel_collect(struct hwt_wheel *wheel, struct hwt_record **due, size_t max);
-
-/*
- * Ends the collecting of wheel->tick before the tick is over.  The n records that the caller has collected and not run,
- * and those that no collect has returned, are placed again, in their order: a later collect of this tick returns them.
- * Before that collect records may be placed and removed (W3).
- */
-void hwt_wheel_put_back(struct hwt_wheel *wheel, struct hwt_record *const *records, size_t n);
 
 /*
  * For layouts: makes a placed record unplaced, because its new place needs memory and there is none.  It goes to the

@@ -121,23 +121,13 @@ static bool expire_one_tick(struct hwt_worker *worker, int64_t now_ns, int64_t *
 	return true;
 }
 
-/* Ends a cut tick of which no task may run now, so that the lanes can be drained (P3). */
-static void put_back(struct hwt_worker *worker)
-{
-	worker->bound.is_cut = false;
-	hwt_wheel_put_back(worker->wheel, worker->batch.records + worker->batch.at,
-			   worker->batch.end - worker->batch.at);
-	worker->batch.at = worker->batch.end;
-}
-
 bool hwt_worker_resume(struct hwt_worker *worker, int64_t passed, int64_t now_ns)
 {
 	int64_t began_ns = clock_monotonic();
 
-	if (likely(passed >= worker->tick && !worker_is_full(worker)))
-		return expire_one_tick(worker, now_ns, &began_ns);
-	put_back(worker);
-	return true;
+	if (passed < worker->tick || worker_is_full(worker)) /* full from the start: hwt_timer_advance_batch of none */
+		return false;
+	return expire_one_tick(worker, now_ns, &began_ns);
 }
 
 /*

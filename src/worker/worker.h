@@ -74,11 +74,7 @@ struct hwt_record *hwt_worker_next_unprocessed(struct hwt_worker *worker);
  */
 bool hwt_worker_expire(struct hwt_worker *worker, int64_t target, int64_t now_ns);
 
-/*
- * Goes on in the tick that the bound of the last advance cut.  Returns false if a stop or the bound has left a batch
- * again.  If this advance may run no task, or is told a time before the tick, the rest of the tick goes back into the
- * wheel.
- */
+/* Goes on in the tick that the bound of the last advance cut.  Returns false also if that has not come. */
 bool hwt_worker_resume(struct hwt_worker *worker, int64_t passed, int64_t now_ns);
 
 /* Makes the wheel go back to `passed`, the tick that a clock shows which has been set back. */
