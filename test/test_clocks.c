@@ -186,7 +186,7 @@ TEST(without_a_descriptor_left_it_is_not_created)
 
 /* A sandbox that refuses a system call.  These functions replace those that the library calls. */
 #ifdef __linux__
-static atomic_bool settime_is_refused, poll_is_refused;
+static atomic_bool settime_is_refused, clock_is_set, poll_is_refused;
 static atomic_uint refused_polls;
 
 int timerfd_settime(int fd, int flags, const struct itimerspec *when, struct itimerspec *before)
@@ -198,7 +198,12 @@ int timerfd_settime(int fd, int flags, const struct itimerspec *when, struct iti
 		return -1;
 	}
 	*(void **)&real = dlsym(RTLD_NEXT, "timerfd_settime");
-	return real(fd, flags, when, before);
+	if (real(fd, flags, when, before) != 0)
+		return -1;
+	if (!atomic_exchange(&clock_is_set, false))
+		return 0;
+	errno = ECANCELED; /* Linux has set the alarm all the same */
+	return -1;
 }
 
 /* Only the library calls poll without a limit. */
@@ -242,6 +247,18 @@ TEST(an_alarm_that_the_system_refuses_is_an_error)
 	atomic_store(&settime_is_refused, false);
 	CHECK_RC(hwt_timer_fd(timer, &fd), 0);
 	CHECK(wait_readable(fd));
+	CHECK_RC(hwt_timer_destroy(timer), 0);
+}
+
+TEST(an_alarm_is_made_while_the_clock_is_set)
+{
+	const hwt_config config = config_of(HWT_CLOCK_REALTIME);
+	hwt_timer *timer;
+
+	NEEDS_LINUX();
+	atomic_store(&clock_is_set, true);
+	REQUIRE(hwt_timer_create(&timer, &config) == 0);
+	CHECK(!atomic_load(&clock_is_set));
 	CHECK_RC(hwt_timer_destroy(timer), 0);
 }
 

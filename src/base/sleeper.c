@@ -116,7 +116,7 @@ static int set_timer(const struct hwt_sleeper *sleeper, int fd, int64_t time_ns)
 	struct itimerspec when = { .it_value = { 0, 0 } };
 	int before = errno, rc, flags = TFD_TIMER_ABSTIME;
 
-	/* A zero value disarms the descriptor: only a wake makes it readable. */
+	/* A zero value disarms the descriptor: only a wake, or a step of the clock, makes it readable. */
 	if (time_ns <= 0)
 		when.it_value.tv_nsec = 1;
 	else if (time_ns != INT64_MAX)
@@ -137,6 +137,8 @@ int hwt_sleeper_make_alarm(struct hwt_sleeper *sleeper)
 		rc = errno == EINVAL ? ENOTSUP : errno; /* an old kernel does not know the clock */
 	} else {
 		rc = set_timer(sleeper, fd, 0);
+		if (rc == ECANCELED) /* the clock was set meanwhile; the alarm is set all the same */
+			rc = 0;
 		if (rc == 0)
 			/* Relaxed: sleeper.h. */
 			atomic_store_explicit(&sleeper->alarm, fd, memory_order_relaxed);

@@ -63,8 +63,8 @@ static int start_or_refuse(hwt_timer *timer)
 }
 
 /*
- * The slow way: starts the worker if need be, and serves timers without a worker and calls without a task.  Out of
- * line, so that the fast path need not spill its arguments.
+ * The slow way: starts the worker if need be, and serves timers that have no worker or are stopped, and calls without a
+ * task.  Out of line, so that the fast path need not spill its arguments.
  */
 static __attribute__((noinline)) int submit_slowly(hwt_timer *timer, hwt_task *task, void *arg, int64_t deadline_ns,
 						   hwt_timeout *out)

@@ -77,7 +77,7 @@ bool hwt_worker_expire(struct hwt_worker *worker, int64_t target, int64_t now_ns
 /* Goes on in the tick that the bound of the last advance cut.  Returns false also if that has not come. */
 bool hwt_worker_resume(struct hwt_worker *worker, int64_t passed, int64_t now_ns);
 
-/* Makes the wheel go back to `passed`, the tick that a clock shows which has been set back. */
+/* Makes the wheel go back to the tick behind `passed`, which a clock shows that has been set back. */
 void hwt_worker_go_back(struct hwt_worker *worker, int64_t passed);
 
 /*
