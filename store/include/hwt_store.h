@@ -599,8 +599,7 @@ HWT_API int hwt_store_fd(hwt_store *store, int *fd);
  * take turns, and within a kind groups and priorities count as for tasks.  At most kind.concurrency runs are out at
  * once; as many rows are begun, and begun rows that wait for this call are RUNNING to other processes.
  * Returns  0 and *run; EAGAIN: none now; ECANCELED: the store is not started yet, or is being stopped; EINVAL; ENOMEM.
- * Cost     a lock and some memory; a round trip for each that has waited here for longer than 0.1 s: one whose row was
- *          cancelled or replaced meanwhile, or cannot be read, does not start. */
+ * Cost     a lock and some memory; no exchange with the database. */
 HWT_API int hwt_store_next(hwt_store *store, hwt_store_run **run);
 
 /* Ends a run that hwt_store_next has handed out, with the answer that a task would return, and frees it, except on

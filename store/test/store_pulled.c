@@ -266,39 +266,6 @@ TEST(what_waits_to_be_pulled_is_not_given_back)
 	CHECK_INT(settled_stats(store).begun, ==, 2);
 }
 
-/* As if the program came for it hours later. */
-static void wait_ready_for_hours(hwt_store *store)
-{
-	wait_ready(store, 1);
-	pthread_mutex_lock(&store->lock);
-	hwts_kind_find(store, "a")->begun.first->queued_ns -= HWT_S(3600);
-	pthread_mutex_unlock(&store->lock);
-}
-
-TEST(what_is_cancelled_or_replaced_elsewhere_while_it_waits_to_be_pulled_does_not_start)
-{
-	CLOSING hwt_store *store = start_pulled(1), *other = open_store();
-	hwt_store_spec spec = SPEC("a", 0, .key = "k");
-	hwt_store_run *run;
-	int64_t id = put_spec(store, &SPEC("a", 0, .period_ns = HWT_S(3600)));
-
-	wait_ready_for_hours(store);
-	CHECK_CALL(hwt_store_cancel(other, id), 0);
-	check_none(store);
-	CHECK(wait_gone(other, id));
-	id = put_spec(store, &spec);
-	wait_ready_for_hours(store);
-	spec.flags = HWT_STORE_REPLACE;
-	spec.delay_ns = HWT_S(3600);
-	CHECK_INT(put_spec(other, &spec), ==, id);
-	check_none(store);
-	CHECK(wait_store_state(other, id, HWT_STORE_PENDING));
-	CHECK_CALL(hwt_store_reschedule(other, id, 0), 0);
-	run = pull(store);
-	CHECK_INT(run->attempt, ==, 1);
-	CHECK_CALL(hwt_store_end(run, 0), 0);
-}
-
 /*
  * Many threads
  */

@@ -214,8 +214,6 @@ hwts_each hwts_accepted; /* ctx, a struct hwts_put: the statement has put or cha
 /* rows_run.c, rows_inherit.c and rows_end.c */
 /* PostgreSQL: the data of the begun rows is read after the commit. */
 int hwts_rows_begin(struct hwts_conn *conn, struct hwts_want *wants, size_t n, bool synced, bool again);
-/* *runs: the row still runs under its epoch, and is neither the last run of a series nor replaced. */
-int hwts_rows_runs_on(struct hwts_conn *conn, const struct hwts_row *row, bool *runs);
 /* Rows of dead processes that were not begun. */
 int hwts_rows_inherit(struct hwts_conn *conn, struct hwts_want *wants, size_t n);
 int hwts_rows_end(struct hwts_conn *conn, struct hwts_row *rows);

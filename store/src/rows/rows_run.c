@@ -329,21 +329,3 @@ int hwts_rows_begin(struct hwts_conn *conn, struct hwts_want *wants, size_t n, b
 	free(begin.steps);
 	return rc;
 }
-
-static int see_run(void *ctx, const struct hwts_value *row)
-{
-	int64_t *epoch = ctx;
-
-	*epoch = row[3].number == HWT_STORE_RUNNING && row[6].number == HWTS_UNMARKED ? row[5].number : -1;
-	return 0;
-}
-
-int hwts_rows_runs_on(struct hwts_conn *conn, const struct hwts_row *row, bool *runs)
-{
-	int64_t epoch = -1;
-	struct hwts_step step = HWTS_ASK(PENDING, see_run, &epoch, HWTS_BYTES(&row->id, 1));
-	int rc = hwts_run(conn, &step, 1, HWTS_READS);
-
-	*runs = rc == 0 && epoch == row->epoch;
-	return rc;
-}

@@ -14,9 +14,6 @@ struct hwts_runs {
 	unsigned doubts; /* how often the server was gone: hwts_doubt_begun */
 };
 
-/* A row that has waited for longer is given back; of a pulled kind, the database is asked before the row starts. */
-#define HWTS_STALE_NS HWT_MS(100)
-
 /* The caller holds store->lock. */
 void hwts_begun_push(hwt_store *store, struct hwts_row *row);
 /* pulled: of a kind that is pulled, or of one with tasks.  NULL: no kind may have one more run. */

@@ -10,12 +10,6 @@
  *   A run that is out is in a list, so that a close finds it.  It counts against the concurrency of its kind as a run
  *   on a thread would, and its shard is kept until the run has ended.  But it takes no thread from other kinds.
  *
- * A start
- *
- *   A row may wait here for hours.  Meanwhile another process may cancel its series, or replace the row, and that call
- *   returns 0: the database has a mark that only the end reads.  So before a row starts that has waited for a while the
- *   mark is read, and a row that has one is given back.
- *
  * The end
  *
  *   While the lease is trusted no other process can have begun the row: the ender commits the end, and the caller goes
@@ -26,7 +20,6 @@
 #include "runs/begun.h"
 #include "runs/poll.h"
 #include "store/clock.h"
-#include "store/conns.h"
 #include "store/ends.h"
 #include "store/run.h"
 #include "store/shards.h"
@@ -61,34 +54,13 @@ static void place_is_free(hwt_store *store)
 		hwts_wake(store, HWTS_BEGIN);
 }
 
-/* The caller holds store->lock, which is released meanwhile.  Without an answer the row is given back, too. */
-static bool still_runs(hwt_store *store, const struct hwts_row *row)
-{
-	struct hwts_conn *conn;
-	bool runs = false;
-
-	if (hwt_now() - row->queued_ns < HWTS_STALE_NS)
-		return true;
-	hwts_begun_runs(store, row->kind); /* the row has its place */
-	hwts_ends_lend(store, 1);
-	hwts_unlock(store);
-	if (hwts_conns_get(store, &conn) == 0)
-		(void)hwts_conns_put(store, conn, hwts_rows_runs_on(conn, row, &runs));
-	hwts_lock(store);
-	hwts_ends_lend(store, -1);
-	hwts_begun_ran(store, row->kind, 0);
-	return runs && hwts_phase(store) == HWTS_STARTED;
-}
-
 /* The caller holds store->lock.  Returns a row that starts now, or NULL. */
 static struct hwts_row *take(hwt_store *store)
 {
 	struct hwts_row *row;
 
 	while ((row = hwts_begun_next(store, &store->pulled->turn, true)) != NULL) {
-		if (!still_runs(store, row)) {
-			hwts_give_back(store, row);
-		} else if (hwts_may_start(store, row)) {
+		if (hwts_may_start(store, row)) {
 			if (!hwts_series_may_start(row, hwts_start_us(store, row)))
 				hwts_end(store, row);
 			else if (hwts_window_may_start(store, row->id))

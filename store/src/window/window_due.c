@@ -188,7 +188,7 @@ void hwts_window_forget(hwt_store *store, int64_t id)
 bool hwts_window_may_start(hwt_store *store, int64_t id)
 {
 	struct hwts_entry *entry = hwts_window_find(store, id);
-	bool may = !entry || (!entry->changed && hwts_turns_start(&entry->kind->turns, &entry->turn, hwt_now()));
+	bool may = !entry || hwts_turns_start(&entry->kind->turns, &entry->turn, hwt_now());
 
 	if (entry && may)
 		entry->why = HWT_STORE_STARTS;
