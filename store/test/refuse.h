@@ -5,6 +5,9 @@
 
 #include "store_query.h"
 
+/* How PostgreSQL refuses. */
+static const char *refused_as = "";
+
 /* Makes the table refuse to delete or update rows for which `when` is true. */
 static inline void refuse(const char *what, const char *when)
 {
@@ -15,9 +18,9 @@ static inline void refuse(const char *what, const char *when)
 		return;
 	}
 	(void)query("create function %s_%s() returns trigger language plpgsql as 'begin raise exception ''refused"
-		    " here''; end'; create trigger %s_%s before %s on %s_timeout for each row when (%s) execute"
+		    " here''%s; end'; create trigger %s_%s before %s on %s_timeout for each row when (%s) execute"
 		    " function %s_%s()",
-		    world.schema, what, world.schema, what, what, world.schema, when, world.schema, what);
+		    world.schema, what, refused_as, world.schema, what, what, world.schema, when, world.schema, what);
 }
 
 static inline void accept_again(const char *what)

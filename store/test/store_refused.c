@@ -115,7 +115,7 @@ TEST(a_row_that_cannot_be_begun_is_set_aside_and_tried_again)
 }
 
 /* It has been started twice, so it is not begun at once. */
-TEST(a_run_of_a_process_that_died_and_cannot_be_filed_is_set_aside_and_tried_again)
+static void file_a_bad_one(void)
 {
 	int64_t bad;
 	CLOSING hwt_store *store = with_a_bad_one(&bad);
@@ -134,6 +134,19 @@ TEST(a_run_of_a_process_that_died_and_cannot_be_filed_is_set_aside_and_tried_aga
 	accept_again("update");
 	CHECK(wait_gone(store, bad));
 	CHECK_INT(atomic_load(&warned), ==, 1);
+}
+
+TEST(a_run_of_a_process_that_died_and_cannot_be_filed_is_set_aside_and_tried_again)
+{
+	file_a_bad_one();
+}
+
+TEST(a_run_of_a_process_that_died_and_that_a_policy_keeps_from_being_filed_is_set_aside)
+{
+	NEEDS_POSTGRES();
+	refused_as = " using errcode = ''42501''";
+	file_a_bad_one();
+	refused_as = "";
 }
 
 /* The end is in the task's own transaction; in other modes the ender writes the end. */

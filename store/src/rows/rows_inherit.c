@@ -86,6 +86,8 @@ static int lock_dead(struct hwts_conn *conn, struct hwts_want *wants, size_t n)
 
 		rc = hwts_run(conn, &lock, 1, HWTS_OPEN);
 	}
+	for (size_t i = 0; i < n && rc != 0; i++)
+		wants[i].locked = false;
 	free(ids);
 	return rc;
 }

@@ -14,14 +14,14 @@ static int inherit_by_halves(struct hwts_conn *conn, struct hwts_want *wants, si
 
 	conn->refused = false;
 	rc = hwts_rows_inherit(conn, wants, n);
-	if (rc == 0 || !conn->refused)
+	if (rc == 0 || (!conn->refused && rc != EACCES)) /* EACCES: a trigger or a policy may look at the row */
 		return rc;
 	if (n > 1) {
 		rc = inherit_by_halves(conn, wants, n / 2, why);
 		rest = inherit_by_halves(conn, wants + n / 2, n - n / 2, why);
 		return rc ? rc : rest;
 	}
-	wants->refused = true;
+	wants->refused = wants->dead && !wants->row;
 	hwts_cut(why, 256, hwts_fail_text(), strlen(hwts_fail_text()));
 	return 0;
 }
