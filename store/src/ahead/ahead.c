@@ -326,6 +326,8 @@ void *hwts_reader(void *arg)
 		hwts_ability_note(store, HWTS_READ, rc == 0);
 		if (rc != 0 && next == ROWS)
 			look_failed(&reader);
+		if (rc != 0 && next == RULES)
+			reader.ruled = false; /* first again: rows that can be read are no sign that rules can */
 		if (rc != 0 && !hwts_halts(store, HWTS_READ))
 			hwts_rest(store, &reader.failures);
 	}
