@@ -462,6 +462,24 @@ TEST(the_lease_cannot_be_renewed)
 	let_go(store, 2);
 }
 
+TEST(what_a_lost_lease_had_is_counted_no_longer)
+{
+	CLOSING hwt_store *store = start_with(fresh_store());
+
+	CHECK_CALL(hwt_store_pause(store, "a", NULL), 0);
+	put_in(store, NULL, 2);
+	check_waits(store, HWT_STORE_WAITS_PAUSE, 2);
+	pthread_mutex_lock(&store->lock);
+	store->window->look_ns = hwt_now() + HWT_S(3600); /* as if the last one had been slow */
+	pthread_mutex_unlock(&store->lock);
+	(void)query("delete from %s_timeout", world.schema);
+	(void)query("update %s_member set until_us = 0", world.schema);
+	look_now(store);
+	WAIT_FOR(stats_of_store(store).lost_leases == 1);
+	CHECK(wait_held(store, 8));
+	check_none(store);
+}
+
 TEST(the_database_is_away)
 {
 	CLOSING hwt_store *store = fresh_store();

@@ -98,6 +98,9 @@ void hwts_window_drop_lost(hwt_store *store)
 			drop_lost(store, slab);
 		hwts_unlock(store);
 	}
+	hwts_lock(store);
+	store->window->look_ns = 0; /* what was counted has gone */
+	hwts_unlock(store);
 	HWTS_POINT("dropped");
 }
 
