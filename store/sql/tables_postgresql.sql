@@ -38,8 +38,10 @@ create index "hwt_ofkind" on hwt_shard (kind);
 create table hwt_member (
   incarnation bigint not null,
   until_us bigint not null,      -- the end of its lease; 0: another process has noted that it is over
+  waits_us bigint,               -- when waits became what it is
   name text primary key,
-  kinds int[] not null)          -- the kinds that it runs
+  kinds int[] not null,          -- the kinds that it runs
+  waits text)                    -- why what is due in its shards has not started; null: nothing waits
   with (fillfactor = 50);
 
 -- Groups that are paused or have limits of their own.
@@ -94,4 +96,4 @@ create index "hwt_due" on hwt_timeout (shard, due_us, id) where shard is not nul
 create index "hwt_ofgroup" on hwt_timeout (bucket, kind, grp, due_us, id) where grp <> '';
 create unique index "hwt_key" on hwt_timeout (bucket, kind, grp, key) where key is not null;
 
-insert into hwt_meta values (1, 2, 1, replace(gen_random_uuid()::text, '-', '')) on conflict (one) do nothing;
+insert into hwt_meta values (1, 3, 1, replace(gen_random_uuid()::text, '-', '')) on conflict (one) do nothing;

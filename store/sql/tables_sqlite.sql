@@ -37,7 +37,9 @@ create table if not exists hwt_member (
   name text primary key,
   incarnation integer not null,
   until_us integer not null,
-  kinds text not null)           -- with a comma before and behind each id
+  waits_us integer,
+  kinds text not null,           -- with a comma before and behind each id
+  waits text)
   without rowid;
 
 create table if not exists hwt_group (

@@ -24,6 +24,7 @@
  *   d data          S snapshot           n news            C schedule    z zone
  *   j a time of now, not 0               J a base that is kept, or not
  *   q most runs     Q most runs, or -1   L levels          u how many numbers   a how much later  M a kind to remove
+ *   V why timeouts wait
  */
 /* clang-format off */
 #define MEANING(is, its_columns, its_domain) [HWTS_SQL_##is] = { #is, its_domain, its_columns }
@@ -41,7 +42,7 @@ static const struct meaning {
 	MEANING(KIND_OPEN, 0, "KoW"), MEANING(KIND_SHARDS, 0, "K"), MEANING(KINDS, 12, "Kb"),
 	MEANING(KIND_REMOVE, 1, "M"), MEANING(KIND_GROUPS, 0, "M"), MEANING(KIND_RULES, 0, "M"),
 	MEANING(JOIN, 1, "NrWlr"), MEANING(NAMESAKE, 3, "N"), MEANING(LEAVE, 0, "Nr"), MEANING(BURY, 0, ""),
-	MEANING(CALL, 0, ""), MEANING(RENEW, 1, "NWrl"), MEANING(MEMBERS, 2, "k"), MEANING(SHARDS, 6, "kN"),
+	MEANING(CALL, 0, ""), MEANING(RENEW, 1, "NWrlV"), MEANING(MEMBERS, 2, "k"), MEANING(SHARDS, 6, "kN"),
 	MEANING(CLOCK, 1, ""), MEANING(SNAPSHOT, 1, ""),
 	MEANING(LOOK, 8, "sEUtic"), MEANING(LOOK_GROUP, 8, "BkgtiUiPc"), MEANING(LOOK_NO_GROUP, 8, "stiUiPc"),
 	MEANING(LOOK_NEXT, 2, "tis"), MEANING(LOOK_NEXT_IN, 2, "tiBkg"), MEANING(SWEEP, 8, "sETicSUtti"),
@@ -303,6 +304,8 @@ static const char *draw_text(char letter, const struct subject *of)
 		return DRAW_TEXT("it failed", "it's \"q\" \xc3\xa4", FIFTY FIFTY);
 	case 'C':
 		return DRAW_TEXT(NULL, NULL, "0 3 * * *");
+	case 'V':
+		return DRAW_TEXT(NULL, "1:pause=1@1", "1:pause=1@1", "2:cap=2@5,row=1@0");
 	case 'z':
 		return DRAW_TEXT(NULL, "Europe/Berlin");
 	case 'n':

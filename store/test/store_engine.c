@@ -167,7 +167,8 @@ TEST(leases_of_an_earlier_boot_are_over)
 	NEEDS_SQLITE(); /* PostgreSQL has a clock of its own */
 
 	CHECK_CALL(hwt_store_close(fresh_store()), 0);
-	(void)query("insert into %s_member values ('dead', 1, %" PRId64 ", '')", world.schema, INT64_MAX / 2);
+	(void)query("insert into %s_member (name, incarnation, until_us, kinds) values ('dead', 1, %" PRId64 ", '')",
+		    world.schema, INT64_MAX / 2);
 	CLOSING hwt_store *store = open_store();
 	CHECK_INT(query("select count(*) from %s_member", world.schema), ==, 1);
 	CHECK_CALL(hwt_store_close(store), 0);

@@ -3,8 +3,14 @@
  * Why timeouts that are due have not started: for each reason how many, and the oldest of them.
  *
  * Each is counted once, by the room that decides: the turns of groups, the window, the shards, the queue for threads.
- * share/why.c adds them up when somebody asks, and each third of a lease for warnings: nothing is counted while
- * timeouts run.
+ * share/why.c adds them up when somebody asks, at each renewal, and each third of a lease for warnings: nothing is
+ * counted while timeouts run.
+ *
+ * For other processes a renewal writes them as a text into the row of its process: of each kind its id, and for each
+ * reason how many wait, and when the oldest was due (0: nobody knows).  Times, and no ages: a text is another one only
+ * when something has changed.
+ *
+ *   12:pause=3@1764403200000000,rate=1@1764403201000000 7:thread=2@1764403205000000
  */
 #ifndef HWTS_WAITS_H
 #define HWTS_WAITS_H
@@ -64,5 +70,23 @@ static inline const char *hwts_wait_word(size_t why)
 
 	return words[why];
 }
+
+#define HWTS_WAITS_MAX 2048 /* bytes of a text */
+
+/* What is about to start has started when that is read; NOBODY is for the database to say. */
+static inline bool hwts_wait_is_told(size_t why)
+{
+	return why != HWT_STORE_STARTS && why != HWT_STORE_WAITS_NOBODY;
+}
+
+/* Adds a kind to a text.  false: there is no room for all of it, and the text is what it was. */
+bool hwts_waits_write(char text[HWTS_WAITS_MAX + 1], int64_t kind, const struct hwts_waits *waits);
+
+/*
+ * Calls told, if it is not NULL, for each reason of each kind; not for words that only a newer library knows.  false:
+ * the text is damaged behind what was told.
+ */
+bool hwts_waits_read(const char *text, size_t len,
+		     void (*told)(void *ctx, int64_t kind, size_t why, const struct hwts_wait *wait), void *ctx);
 
 #endif

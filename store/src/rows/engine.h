@@ -30,10 +30,11 @@
 #define HWTS_ENGINE_H
 
 #include "base/due.h"
+#include "base/waits.h"
 
 #include <stdatomic.h>
 
-#define HWTS_VERSION 2 /* of the tables */
+#define HWTS_VERSION 3 /* of the tables */
 #define HWTS_MODE_OPEN (-1)
 /* An id has 53 bits, so a double holds it exactly.  Numbers from here on are drawn by the SQL functions. */
 #define HWTS_NUMBERS_END (INT64_C(1) << 42)
@@ -272,7 +273,8 @@ struct hwts_renewal {
 	/* in */
 	const int64_t *kinds;
 	size_t kind_count;
-	bool absent; /* this process is not counted among those that share the kinds */
+	bool absent;                    /* this process is not counted among those that share the kinds */
+	char waits[HWTS_WAITS_MAX + 1]; /* why what is due here has not started; "": nothing waits */
 
 	/* out */
 	bool renewed;

@@ -105,10 +105,11 @@ static int by_shard(const void *left, const void *right)
 int hwts_rows_renew(struct hwts_conn *conn, struct hwts_renewal *renewal)
 {
 	const struct hwts_db *db = conn->db;
+	const char *waits = renewal->waits[0] ? renewal->waits : NULL;
 	struct hwts_step steps[] = {
 		{ HWTS_SQL_RENEW,
 		  { HWTS_TEXT(hwts_me(db)), HWTS_NUMBER(db->lease_us), HWTS_NUMBER(db->incarnation),
-		    HWTS_BYTES(renewal->kinds, renewal->absent ? 0 : renewal->kind_count) },
+		    HWTS_BYTES(renewal->kinds, renewal->absent ? 0 : renewal->kind_count), HWTS_TEXT(waits) },
 		  .each = hwts_note_row,
 		  .ctx = &renewal->renewed,
 		  .commits = true },

@@ -264,6 +264,7 @@ static int renewed(hwt_store *store, const struct hwts_renewal *renewal, int64_t
 		hwts_trust(store, 0);
 		hwts_ability_forget(store);
 		store->share->renewal.absent = false;
+		store->share->renewal.waits[0] = '\0'; /* nothing is held, so nothing waits */
 		HWTS_TALLY(store, lost_leases, !loss->counted);
 		loss->counted = true;
 		lose_all(store);
@@ -345,6 +346,7 @@ int hwts_share_look(hwt_store *store, int64_t *next_ns, int *shards)
 	*shards = 0;
 	store->share->skipped_count = 0; /* it was this lease's and this name's */
 	judge(store, renewal);
+	hwts_waits_tell(store, renewal->waits);
 	rc = renew(store, renewal);
 	if (rc == 0 && !renewal->renewed) /* joined again: once more, with nothing held */
 		rc = renew(store, renewal);

@@ -12,6 +12,7 @@
 #include "window/window.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 
 /* What those wait for that their groups would let start. */
 static const hwt_store_wait free_ones[] = { HWT_STORE_STARTS, HWT_STORE_WAITS_THREAD, HWT_STORE_WAITS_TURN,
@@ -137,4 +138,51 @@ void hwts_waits_watch(hwt_store *store, struct hwts_watching *watching)
 	for (size_t i = 0; i < HWT_STORE_WAITS; i++)
 		if (is_of_process(i))
 			watch(store, now_us, names[i] ? names[i] : "of any", i, &watching->of[i], &all.of[i]);
+}
+
+/*
+ * For other processes
+ */
+
+struct told {
+	int64_t kind, oldest_us;
+	struct hwts_waits waits;
+};
+
+static int by_oldest(const void *left, const void *right)
+{
+	const struct told *a = left, *b = right;
+
+	if (a->oldest_us != b->oldest_us)
+		return a->oldest_us < b->oldest_us ? -1 : 1;
+	return (a->kind > b->kind) - (a->kind < b->kind);
+}
+
+void hwts_waits_tell(hwt_store *store, char text[HWTS_WAITS_MAX + 1])
+{
+	struct told *told = NULL, next = { .kind = 0 };
+	struct hwts_kind *kind = NULL;
+	size_t count = 0, room = 0;
+	int64_t now_us;
+
+	while ((kind = look_at_next(store, kind, &next.waits, &now_us)) != NULL) {
+		struct hwts_wait all = { .count = 0 };
+
+		for (size_t i = 0; i < HWT_STORE_WAITS; i++)
+			if (hwts_wait_is_told(i))
+				hwts_wait_join(&all, &next.waits.of[i]);
+		if (all.count == 0)
+			continue;
+		next.kind = kind->row.id;
+		next.oldest_us = all.oldest_us;
+		if (!hwts_grow(&told, &room, count + 1, sizeof(*told)))
+			break;
+		told[count++] = next;
+	}
+	text[0] = '\0';
+	if (count > 0)
+		qsort(told, count, sizeof(*told), by_oldest);
+	for (size_t i = 0; i < count && hwts_waits_write(text, told[i].kind, &told[i].waits); i++)
+		;
+	free(told);
 }

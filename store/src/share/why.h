@@ -17,4 +17,10 @@ void hwts_waits_lose(hwt_store *store); /* the lease is lost, and what the windo
 /* By control, as often as it likes: warns of what nobody asked for, once it has lasted for a lease, and of its end. */
 void hwts_waits_watch(hwt_store *store, struct hwts_watching *watching);
 
+/*
+ * By control: writes why what is due here waits, for the row of this process; kinds with the oldest first, as far as
+ * there is room, and memory.
+ */
+void hwts_waits_tell(hwt_store *store, char text[HWTS_WAITS_MAX + 1]);
+
 #endif

@@ -214,6 +214,8 @@ static int join(struct act *act)
 	member->n[MEMBER_UNTIL] = act->now_us + NUMBER_ARG(2);
 	sim_set_text(member, MEMBER_NAME, TEXT_ARG(0)->bytes, TEXT_ARG(0)->len);
 	sim_set_text(member, MEMBER_KINDS, TEXT_ARG(3)->bytes, TEXT_ARG(3)->len * sizeof(int64_t));
+	sim_set_text(member, MEMBER_WAITS, NULL, 0);
+	member->n[MEMBER_WAITS_US] = 0;
 	SIM_EMIT(act, 1);
 	return 0;
 }
@@ -344,6 +346,9 @@ static int renew(struct act *act)
 
 		member->n[MEMBER_UNTIL] = act->now_us + NUMBER_ARG(1);
 		sim_set_text(member, MEMBER_KINDS, TEXT_ARG(3)->bytes, TEXT_ARG(3)->len * sizeof(int64_t));
+		if ((TEXT_ARG(4)->bytes || member->s[MEMBER_WAITS]) && !sim_is_text(member->s[MEMBER_WAITS], TEXT_ARG(4)))
+			member->n[MEMBER_WAITS_US] = act->now_us;
+		sim_set_text(member, MEMBER_WAITS, TEXT_ARG(4)->bytes, TEXT_ARG(4)->len);
 		SIM_EMIT(act, 1);
 	}
 	return rc;
