@@ -321,11 +321,13 @@ typedef struct hwt_store_kind_info {
 	uint64_t failed;             /* exact to 1000; 1001: more */
 	int64_t oldest_due_us;       /* of its pending timeouts; 0: none */
 	hwt_store_limits each_group; /* of each group without limits of its own */
-	/* Due and not started, as in hwt_store_stats, as far as the database knows: NOBODY is 1 if a timeout is due and
-	 * no living process runs the kind.  The other reasons are 0: each process knows its own. */
+	/* Due and not started, as in hwt_store_stats, of all living processes.  Each tells its own when it renews its
+	 * lease, in at most 2 KiB, the kinds with the oldest first.  STARTS is 0.  In shards that no living process
+	 * holds nobody counts timeouts: each with something due is one more of LEASE, or NOBODY is 1 if no living
+	 * process runs the kind either. */
 	uint64_t waiting[HWT_STORE_WAITS];
 	int64_t waiting_oldest_ns[HWT_STORE_WAITS];
-	int64_t waiting_age_ns; /* age of the oldest counts that processes have written to the database; 0: none yet */
+	int64_t waiting_age_ns; /* for how long what a process told has been the same, the longest; 0: none told any */
 } hwt_store_kind_info;
 
 /* A group of a kind that has rules of its own. */

@@ -39,7 +39,8 @@ static enum hwts_sql on_sqlite_as(enum hwts_sql sql)
 /* The simulation removes no kind. */
 static bool simulation_has(enum hwts_sql sql)
 {
-	return sql != HWTS_SQL_KINDS && sql != HWTS_SQL_KIND_REMOVE && sql != HWTS_SQL_KIND_RULES;
+	return sql != HWTS_SQL_KINDS && sql != HWTS_SQL_KIND_ROWS && sql != HWTS_SQL_KIND_REMOVE &&
+	       sql != HWTS_SQL_KIND_RULES;
 }
 
 /* Statements that only SQLite has belong to puts. */

@@ -182,14 +182,22 @@ update set attempt = 0, error = null, state = 1, epoch = 0, shard = -1 - t.shard
   spread_us = excluded.spread_us, data = excluded.data@tx
   where t.state = 3
 
---: fragment KIND_ROWS
--- For a kind k in a list: how many rows have failed (counted up to 1001), the oldest due time, and how many shards have
--- rows.
+--: fragment IS_THERE
+-- A kind that was removed is there as long as it has rows.
+(k.removed is null or {HAS_ROWS} > 0)
+
+--: fragment FAILED
+-- How many timeouts of a kind k have failed, as far as 1001.
 (select count(*) from (select 1 from @_timeout t
-  where t.shard >= -1024 * (k.id + 1) and t.shard <= -1 - 1024 * k.id limit 1001) f),
-  (select min(o.us) from (select (select t.due_us from @_timeout t
-  where t.shard = s.id and t.due_us > 0 and t.state = 1 order by t.due_us limit 1) us from @_shard s
-  where s.kind = k.id) o), {HAS_ROWS}, @now
-  from @_kind k
-  where (?2 or k.name = ?1) and (k.removed is null or {HAS_ROWS} > 0)
-  order by k.name
+  where t.shard >= -1024 * (k.id + 1) and t.shard <= -1 - 1024 * k.id limit 1001) f)
+
+--: fragment OLDEST
+-- Of a shard s: the oldest that is pending, and whether no living process holds it.
+(select t.due_us from @_timeout t where t.shard = s.id and t.due_us > 0 and t.state = 1
+  order by t.due_us limit 1) us, not exists (select 1 from @_member m
+  where m.name = s.owner and m.until_us {LIVE}) unheld
+
+--: fragment OLDEST_OF
+-- Of shards o: the oldest; how many that no living process holds have something that is due, and since when.
+min(o.us) us, count(case when o.unheld and o.us <= @now then 1 end) unheld,
+  min(case when o.unheld and o.us <= @now then o.us end) since

@@ -51,16 +51,32 @@ select k.id * 1024 + i.n, k.id, 0, null
   where k.name = ?1
   on conflict (id) do nothing
 
---: KINDS kinds (name text, all bool)
--- The kind of this name, or all kinds. A kind that was removed is listed while it has rows.
+--: KINDS kinds ()
+-- All kinds. Each shard is looked at once: its oldest row may lie behind many that run.
 --: sqlite
+with o as materialized (select s.kind, {OLDEST} from @_kind k cross join @_shard s where s.kind = k.id)
 select k.name, coalesce(k.mode, 0), k.shards, k.paused, k.running, k.start_every_us, k.burst,
   (select count(*) from @_member m where instr(m.kinds, ',' || k.id || ',') > 0 and m.until_us {LIVE}),
-  {KIND_ROWS}
+  {FAILED}, {OLDEST_OF}, @now, k.id
+  from @_kind k left join o on o.kind = k.id
+  where {IS_THERE}
+  group by k.id
+  order by k.name
 --: postgresql
 select k.name, coalesce(k.mode, 0), k.shards, k.paused, k.running, k.start_every_us, k.burst,
   (select count(*) from @_member m where k.id = any(m.kinds) and m.until_us {LIVE}),
-  {KIND_ROWS}
+  {FAILED}, d.*, @now, k.id
+  from @_kind k, lateral (select {OLDEST_OF} from (select {OLDEST} from @_shard s where s.kind = k.id offset 0) o) d
+  where {IS_THERE}
+  order by k.name
+
+--: WAITS kinds ()
+-- What living processes say of why timeouts wait, and since when each says so. A longer text is not the library's.
+select waits_us, waits from @_member where length(waits) <= 2048 and until_us {LIVE}
+
+--: KIND_ROWS remove (name text)
+-- In how many shards a kind has rows.
+select {HAS_ROWS} from @_kind k where k.name = ?1 and {IS_THERE}
 
 --: KIND_REMOVE remove (name text)
 -- Removes a kind that has no rows, and that no living process runs.

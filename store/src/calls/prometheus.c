@@ -254,6 +254,23 @@ static void put_database(struct text *text, bool up)
 	}
 }
 
+static void put_kind_waits(struct text *text)
+{
+	if (text->info_count == 0)
+		return;
+	head(text, "kind_waiting", "gauge",
+	     "As hwt_store_waiting, of all living processes, and the same from each: max, not sum. lease also counts "
+	     "shards that no process holds; nobody is 1.");
+	for (const hwt_store_kind_info *is = text->infos; is < text->infos + text->info_count; is++) {
+		char name[6 * HWTS_NAME_MAX + 1];
+
+		escape(name, is->kind);
+		for (size_t i = HWT_STORE_STARTS + 1; i < HWT_STORE_WAITS; i++)
+			line(text, "hwt_store_kind_waiting{kind=\"%s\",reason=\"%s\"} %" PRIu64 "\n", name,
+			     hwts_wait_word(i), is->waiting[i]);
+	}
+}
+
 static bool read_database(hwt_store *store, struct text *text)
 {
 	struct hwts_conn *conn;
@@ -279,6 +296,7 @@ int hwt_store_prometheus(hwt_store *store, char *buf, size_t size)
 		put_waits(&text);
 		put_lateness(&text);
 		put_database(&text, up);
+		put_kind_waits(&text);
 		if (size > 0)
 			buf[text.whole] = '\0';
 		(void)hwts_enter(); /* clears the text: a database that is away is no failure of this call */

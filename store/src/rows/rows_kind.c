@@ -74,9 +74,9 @@ int hwts_rows_kind_keep(struct hwts_conn *conn, const char *name, const struct h
 
 struct kinds {
 	hwt_store_kind_info *infos;
-	size_t count, room;
-	bool has_rows; /* the last one */
-	int64_t now_us;
+	int64_t *ids;
+	size_t count, room, id_room;
+	int64_t now_us, told_us; /* when a process has told what is being added */
 };
 
 static void read_info(hwt_store_kind_info *info, const struct hwts_value *row)
@@ -95,35 +95,75 @@ static void read_info(hwt_store_kind_info *info, const struct hwts_value *row)
 	hwts_cut(info->kind, sizeof(info->kind), row[0].bytes ? row[0].bytes : "", row[0].len);
 }
 
-/* Nobody runs the kind, so nobody counts what is due: it is one at least. */
-static void note_nobody(hwt_store_kind_info *info, int64_t now_us)
+/*
+ * Nobody counts what is due in shards that no living process holds: it is one at least in each of these, or one if no
+ * living process runs the kind.  One that stops, or leaves the kind to others, is none of them, and tells of what it
+ * still holds.
+ */
+static void note_unheld(hwt_store_kind_info *info, uint64_t shards, int64_t oldest_ns)
 {
-	if (info->processes > 0 || info->oldest_due_us == 0 || info->oldest_due_us > now_us)
+	hwt_store_wait why = info->processes > 0 ? HWT_STORE_WAITS_LEASE : HWT_STORE_WAITS_NOBODY;
+
+	if (shards == 0)
 		return;
-	info->waiting[HWT_STORE_WAITS_NOBODY] = 1;
-	info->waiting_oldest_ns[HWT_STORE_WAITS_NOBODY] = hwts_age_ns(now_us, info->oldest_due_us);
+	info->waiting[why] = info->processes > 0 ? shards : 1;
+	info->waiting_oldest_ns[why] = oldest_ns;
 }
 
 static int add_info(void *ctx, const struct hwts_value *row)
 {
 	struct kinds *kinds = ctx;
 
-	if (!hwts_grow(&kinds->infos, &kinds->room, kinds->count + 1, sizeof(*kinds->infos)))
+	if (!hwts_grow(&kinds->infos, &kinds->room, kinds->count + 1, sizeof(*kinds->infos)) ||
+	    !hwts_grow(&kinds->ids, &kinds->id_room, kinds->count + 1, sizeof(*kinds->ids)))
 		return ENOMEM;
-	read_info(&kinds->infos[kinds->count++], row);
-	kinds->has_rows = row[10].number > 0;
-	kinds->now_us = row[11].number;
-	note_nobody(&kinds->infos[kinds->count - 1], kinds->now_us);
+	kinds->now_us = row[12].number;
+	kinds->ids[kinds->count] = row[13].number;
+	read_info(&kinds->infos[kinds->count], row);
+	note_unheld(&kinds->infos[kinds->count++], (uint64_t)row[10].number,
+		    hwts_age_ns(kinds->now_us, row[11].number));
+	return 0;
+}
+
+static void add_wait(void *ctx, int64_t kind, size_t why, const struct hwts_wait *wait)
+{
+	struct kinds *kinds = ctx;
+	int64_t oldest_ns = hwts_age_ns(kinds->now_us, wait->oldest_us), age_ns;
+
+	age_ns = HWTS_MAX(hwts_age_ns(kinds->now_us, kinds->told_us), 1);
+	for (size_t i = 0; i < kinds->count; i++) {
+		hwt_store_kind_info *info = &kinds->infos[i];
+
+		if (kinds->ids[i] != kind)
+			continue;
+		info->waiting[why] += HWTS_MIN(wait->count, UINT64_MAX - info->waiting[why]);
+		info->waiting_oldest_ns[why] = HWTS_MAX(info->waiting_oldest_ns[why], oldest_ns);
+		info->waiting_age_ns = HWTS_MAX(info->waiting_age_ns, age_ns);
+	}
+}
+
+/* Of a process: all that it says, or nothing if that is damaged, or its time is none. */
+static int add_waits(void *ctx, const struct hwts_value *row)
+{
+	struct kinds *kinds = ctx;
+	const char *text = row[1].bytes ? row[1].bytes : "";
+
+	kinds->told_us = row[0].number;
+	if (kinds->told_us > 0 && hwts_waits_read(text, row[1].len, NULL, NULL))
+		(void)hwts_waits_read(text, row[1].len, add_wait, kinds);
 	return 0;
 }
 
 int hwts_rows_kinds(struct hwts_conn *conn, hwt_store_kind_info **infos, size_t *count, int64_t *now_us)
 {
-	const char *any = "";
 	struct kinds kinds = { .infos = NULL };
-	struct hwts_step step = HWTS_ASK(KINDS, add_info, &kinds, HWTS_TEXT(any), HWTS_NUMBER(true));
-	int rc = hwts_run(conn, &step, 1, HWTS_READS);
+	struct hwts_step steps[] = {
+		{ .sql = HWTS_SQL_KINDS, .each = add_info, .ctx = &kinds },
+		{ .sql = HWTS_SQL_WAITS, .each = add_waits, .ctx = &kinds },
+	};
+	int rc = hwts_run(conn, steps, HWTS_COUNT(steps), HWTS_READS);
 
+	free(kinds.ids);
 	if (rc != 0) {
 		free(kinds.infos);
 		return rc;
@@ -137,24 +177,23 @@ int hwts_rows_kinds(struct hwts_conn *conn, hwt_store_kind_info **infos, size_t 
 /* A process that starts asks for its kinds under the same lock, once it has joined: hwts_rows_kind_keep. */
 int hwts_rows_kind_remove(struct hwts_conn *conn, const char *name)
 {
-	struct kinds is = { .infos = NULL };
+	int64_t shards = -1; /* with rows; -1: there is no such kind */
 	bool removed = false;
 	struct hwts_step steps[] = {
 		{ .sql = HWTS_SQL_KIND_LOCK },
-		HWTS_ASK(KINDS, add_info, &is, HWTS_TEXT(name), HWTS_NUMBER(false)),
+		HWTS_ASK(KIND_ROWS, hwts_note_number, &shards, HWTS_TEXT(name)),
 		HWTS_ASK(KIND_REMOVE, hwts_note_row, &removed, HWTS_TEXT(name)),
 		HWTS_DO(KIND_GROUPS, HWTS_TEXT(name)),
 		HWTS_DO(KIND_RULES, HWTS_TEXT(name)),
 	};
 	int rc = hwts_run(conn, steps, HWTS_COUNT(steps), HWTS_SYNCED);
 
-	if (rc == 0 && is.count == 0)
+	if (rc == 0 && shards < 0)
 		rc = no_kind(name);
 	else if (rc == 0 && !removed)
 		rc = hwts_fail(EBUSY, "kind %s %s", name,
-			       is.has_rows ? "has timeouts: cancel them, or let them run"
-					   : "is registered by a process that lives");
-	free(is.infos);
+			       shards > 0 ? "has timeouts: cancel them, or let them run"
+					  : "is registered by a process that lives");
 	return rc;
 }
 

@@ -346,12 +346,25 @@ static int renew(struct act *act)
 
 		member->n[MEMBER_UNTIL] = act->now_us + NUMBER_ARG(1);
 		sim_set_text(member, MEMBER_KINDS, TEXT_ARG(3)->bytes, TEXT_ARG(3)->len * sizeof(int64_t));
-		if ((TEXT_ARG(4)->bytes || member->s[MEMBER_WAITS]) && !sim_is_text(member->s[MEMBER_WAITS], TEXT_ARG(4)))
+		if ((TEXT_ARG(4)->bytes || member->s[MEMBER_WAITS]) &&
+		    !sim_is_text(member->s[MEMBER_WAITS], TEXT_ARG(4)))
 			member->n[MEMBER_WAITS_US] = act->now_us;
 		sim_set_text(member, MEMBER_WAITS, TEXT_ARG(4)->bytes, TEXT_ARG(4)->len);
 		SIM_EMIT(act, 1);
 	}
 	return rc;
+}
+
+static int waits(struct act *act)
+{
+	EACH_SEEN (act, MEMBER, is) {
+		struct hwts_value values[] = { HWTS_NUMBER(is->n[MEMBER_WAITS_US]),
+					       sim_text_value(is->s[MEMBER_WAITS]) };
+
+		if (values[1].bytes && values[1].len <= HWTS_WAITS_MAX && sim_is_live(act, is->n[MEMBER_UNTIL]))
+			sim_emit(act, values, 2);
+	}
+	return 0;
 }
 
 static bool owns_one(struct act *act, const struct version *member)
@@ -481,6 +494,7 @@ sim_statement *const sim_share_statements[HWTS_SQLS] = {
 	[HWTS_SQL_BURY] = bury,
 	[HWTS_SQL_CALL] = call,
 	[HWTS_SQL_RENEW] = renew,
+	[HWTS_SQL_WAITS] = waits,
 	[HWTS_SQL_MEMBERS] = members,
 	[HWTS_SQL_SHARDS] = shards,
 	[HWTS_SQL_CLOCK] = clock_now,
