@@ -63,7 +63,7 @@ static const struct {
 	[HWT_STORE_WAITS_READ] = { "read", "not read yet" },
 	[HWT_STORE_WAITS_ZONE] = { "zone", "the time zone cannot be read" },
 	[HWT_STORE_WAITS_ROW] = { "row", "rows are locked, damaged or refused" },
-	[HWT_STORE_WAITS_LEASE] = { "lease", "a process has lost its lease" },
+	[HWT_STORE_WAITS_LEASE] = { "lease", "a process is silent, or gives its shards away" },
 	[HWT_STORE_WAITS_DATABASE] = { "database", "a process has no connection that can write" },
 	[HWT_STORE_WAITS_NOBODY] = { "nobody", "no process runs it" },
 };
@@ -87,14 +87,17 @@ void json_waiting(const struct jobs *jobs, bool *first, const hwt_store_kind_inf
 
 void print_waiting(const hwt_store_kind_info *info)
 {
-	char oldest[32];
+	char oldest[32], age[32];
 
+	write_duration(info->waiting_age_ns, age, sizeof(age));
 	for (int i = HWT_STORE_STARTS + 1; i < HWT_STORE_WAITS; i++)
 		if (info->waiting[i] > 0) {
+			bool told = i != HWT_STORE_WAITS_LEASE && i != HWT_STORE_WAITS_NOBODY;
+
 			write_duration(info->waiting_oldest_ns[i], oldest, sizeof(oldest));
 			fputs("  ", stdout);
 			print_cut(info->kind, 0);
-			printf(": %" PRIu64 " wait, the oldest for %s: %s\n", info->waiting[i], oldest,
-			       reasons[i].says);
+			printf(": %" PRIu64 " wait, the oldest for %s: %s%s%s%s\n", info->waiting[i], oldest,
+			       reasons[i].says, told ? " (unchanged for " : "", told ? age : "", told ? ")" : "");
 		}
 }

@@ -362,6 +362,32 @@ top_keeps_its_page() {
 	wait $psql $top
 }
 
+# EXPECTED ARGS...: the tool comes to say this.
+comes() {
+	want=$1 tries=0
+	shift
+	until tool "$@" | grep -q "$want"; do
+		tries=$((tries + 1))
+		[ $tries -lt 3000 ] || { echo "$*: never says $want"; tool "$@"; return; }
+		sleep 0.1
+	done
+}
+
+why_it_waits() {
+	"$BUILD/examples/jobs" -d "$url" add 0 'exit 0' -k late >/dev/null
+	ends 0 pause job
+	"$BUILD/examples/jobs" -d "$url" run >/dev/null 2>&1 &
+	runner=$!
+	comes 'job: 1 wait, the oldest for .*: paused (unchanged for .*)$' stats job
+	comes '"waiting": {"pause": {"count": 1, "oldest_ns": [1-9][0-9]*}}, "waiting_age_ns": [1-9]' --json stats job
+	comes '^hwt_store_kind_waiting{kind="job",reason="pause"} 1$' stats --prometheus
+	kill $runner
+	wait $runner
+	comes 'job: 1 wait, the oldest for .*: no process runs it$' stats job
+	ends 0 cancel job --key late
+	ends 0 resume job
+}
+
 rules() {
 	json stats mail '!$j->[0]{paused} && $j->[0]{each_group}{running} == 0'
 	json pause mail '$j->{paused} == 1'
@@ -440,6 +466,7 @@ for engine in sqlite postgresql; do
 	result "all_and_some_$engine" "$(all_and_some)"
 	result "times_as_written_$engine" "$(times_as_written)"
 	result "failed_ones_$engine" "$(failed_ones)"
+	result "why_it_waits_$engine" "$(why_it_waits)"
 	result "rules_$engine" "$(rules)"
 	result "wrong_use_$engine" "$(wrong_use)"
 	result "pages_$engine" "$(pages)"

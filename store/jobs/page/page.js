@@ -139,15 +139,18 @@ const REASONS = {
 	thread: "all threads are busy", cap: "as many of a group run as may", rate: "a group may not start more yet",
 	turn: "other groups go first", pause: "a group is paused", elsewhere: "runs of a dead process still count",
 	rules: "new rules are being read", read: "its process has not read it yet", zone: "its time zone cannot be read",
-	row: "rows are locked, damaged or refused", lease: "its process could not renew its lease",
+	row: "rows are locked, damaged or refused", lease: "its process is silent, or gives it away",
 	database: "its process has no connection that can write", nobody: "no process runs it",
 };
 
-// Why the oldest of a kind waits, as its processes say.
+// Why the oldest of a kind waits: as its processes told when they renewed their leases, or the database does.
 function reasonOf(kind) {
 	const waiting = Object.entries(kind.waiting || {}).filter(([word]) => word !== "starts");
 	waiting.sort((a, b) => b[1].oldest_ns - a[1].oldest_ns);
-	return waiting.length ? REASONS[waiting[0][0]] || waiting[0][0] : "";
+	if (!waiting.length)
+		return "";
+	const [word] = waiting[0], told = word !== "nobody" && word !== "lease";
+	return (REASONS[word] || word) + (told ? ", unchanged for " + duration(kind.waiting_age_ns / 1000) : "");
 }
 
 // [how bad, class, words]: what an operator has to know of a kind first.
