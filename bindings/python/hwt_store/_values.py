@@ -168,7 +168,10 @@ class KindInfo:
 	group_limit: int  #: of each group without limits of its own; 0: none
 	group_start_every: Optional[timedelta]
 	group_burst: int
-	waiting: Dict[Reason, Waiting]  #: "nobody", with a count of 1, if something is due and no living process runs it
+	#: What is due and has not started, as all living processes told when they renewed their leases.  Each shard with
+	#: something due that no living process holds is one more of "lease"; or "nobody" is 1 if none runs the kind.
+	waiting: Dict[Reason, Waiting]
+	waiting_age: Optional[timedelta]  #: since when the oldest of what they told is unchanged; None: they told none
 
 
 @dataclass(frozen=True)
@@ -327,6 +330,7 @@ def kind_info_of(c: Any) -> KindInfo:
 		group_start_every=_lib.span_or_none(c.each_group.start_every_ns),
 		group_burst=c.each_group.burst,
 		waiting=_waiting_of(c),
+		waiting_age=_lib.span_or_none(c.waiting_age_ns),
 	)
 
 
