@@ -305,7 +305,7 @@ typedef enum hwt_store_wait {
 	HWT_STORE_WAITS_READ,      /* the process that holds its shard has not read it yet */
 	HWT_STORE_WAITS_ZONE,      /* its time zone cannot be read: the tz database is missing or damaged there */
 	HWT_STORE_WAITS_ROW,       /* its row is locked, damaged, refused by the database, or not visible */
-	HWT_STORE_WAITS_LEASE,     /* the process could not renew its lease */
+	HWT_STORE_WAITS_LEASE,     /* the process could not renew its lease, or gives its shard to another */
 	HWT_STORE_WAITS_DATABASE,  /* the process has no connection that can write */
 	HWT_STORE_WAITS_NOBODY     /* no living process runs this kind */
 } hwt_store_wait;

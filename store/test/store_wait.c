@@ -480,6 +480,35 @@ TEST(what_a_lost_lease_had_is_counted_no_longer)
 	check_none(store);
 }
 
+/* A shard that cannot be given, for something runs there, is one of a process that stops, or has too many. */
+TEST(a_shard_is_being_given)
+{
+	CLOSING hwt_store *store = fresh_store();
+	hwt_store_kind kind = KIND(.name = "a", .task = hold, .shards = 1);
+
+	atomic_store(&started, 0);
+	atomic_store(&ended, 0);
+	atomic_store(&held, true);
+	CHECK_CALL(register_patiently(store, &kind), 0);
+	CHECK_CALL(hwt_store_start(store), 0);
+	CHECK(wait_held(store, 1));
+	WAIT_READ(store);
+	put_in(store, NULL, 1);
+	CHECK(wait_count(&started, 1));
+	pthread_mutex_lock(&store->lock);
+	store->kinds->shards->giving = true;
+	store->kinds->shards->giving_since_ns = hwt_now();
+	pthread_mutex_unlock(&store->lock);
+	put_in(store, NULL, 3);
+	check_waits(store, HWT_STORE_WAITS_LEASE, 3);
+	CHECK_CALL(hwt_store_pause(store, "a", NULL), 0);
+	check_waits(store, HWT_STORE_WAITS_PAUSE, 3);
+	CHECK_CALL(hwt_store_resume(store, "a", NULL), 0);
+	atomic_store(&held, false);
+	LOOK_UNTIL(store, atomic_load(&ended) == 4);
+	check_none(store);
+}
+
 TEST(the_database_is_away)
 {
 	CLOSING hwt_store *store = fresh_store();

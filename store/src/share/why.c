@@ -15,8 +15,8 @@
 #include <stdlib.h>
 
 /* What those wait for that their groups would let start. */
-static const hwt_store_wait free_ones[] = { HWT_STORE_STARTS, HWT_STORE_WAITS_THREAD, HWT_STORE_WAITS_TURN,
-					    HWT_STORE_WAITS_RULES, HWT_STORE_WAITS_READ };
+static const hwt_store_wait free_ones[] = { HWT_STORE_STARTS,      HWT_STORE_WAITS_THREAD, HWT_STORE_WAITS_TURN,
+					    HWT_STORE_WAITS_RULES, HWT_STORE_WAITS_READ,   HWT_STORE_WAITS_LEASE };
 
 void hwts_waits_of_kind(hwt_store *store, struct hwts_kind *kind, struct hwts_waits *waits)
 {
@@ -31,7 +31,8 @@ void hwts_waits_of_kind(hwt_store *store, struct hwts_kind *kind, struct hwts_wa
 	hwts_begun_waits(store, kind, waits);
 	hwts_shards_waits(store, kind, waits);
 	for (size_t i = 0; i < HWTS_COUNT(free_ones) && why != HWT_STORE_STARTS; i++)
-		hwts_waits_move(waits, free_ones[i], why);
+		if (free_ones[i] != why)
+			hwts_waits_move(waits, free_ones[i], why);
 	/* Without a lease nothing can be read: what was due when it was lost is the best that is known. */
 	if (why == HWT_STORE_STARTS || hwts_trusted(store))
 		kind->lost.count = 0;
@@ -60,7 +61,7 @@ static const char *const texts[HWT_STORE_WAITS] = {
 	[HWT_STORE_WAITS_READ] = "this process has not read it yet",
 	[HWT_STORE_WAITS_ZONE] = "its time zone cannot be read here: is tzdata installed?",
 	[HWT_STORE_WAITS_ROW] = "its row is locked, damaged, or refused by the database",
-	[HWT_STORE_WAITS_LEASE] = "the lease of this process could not be renewed",
+	[HWT_STORE_WAITS_LEASE] = "the lease of this process could not be renewed, or its shard is being given",
 	[HWT_STORE_WAITS_DATABASE] = "this process has no connection that can write",
 };
 

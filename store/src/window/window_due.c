@@ -10,6 +10,18 @@ size_t hwts_window_count(const hwt_store *store)
 	return store->window->count;
 }
 
+/* Why an entry that is due and not begun has not started, if its last try does not tell. */
+static hwt_store_wait why_not(const struct hwts_entry *entry, int64_t now_ns)
+{
+	hwt_store_wait why = HWT_STORE_STARTS;
+
+	if (entry->state == HWTS_IS_DUE)
+		why = hwts_turns_why(&entry->kind->turns, &entry->turn, now_ns);
+	if ((why == HWT_STORE_STARTS || why == HWT_STORE_WAITS_TURN) && !hwts_keeps(entry->store, entry->shard))
+		why = HWT_STORE_WAITS_LEASE;
+	return why;
+}
+
 /*
  * Counts one entry under the reason for which it has not started.  Started rows and those in the queue are counted in
  * runs/.
@@ -17,17 +29,16 @@ size_t hwts_window_count(const hwt_store *store)
 static void see(struct hwts_entry *entry, int64_t now_ns, int64_t now_us)
 {
 	struct hwts_kind *kind = entry->kind;
-	bool begun = entry->state == HWTS_BEGUN;
 	int64_t due_us = HWTS_MIN(entry->turn.due_us, entry->again_us);
 
 	if (entry->state == HWTS_IS_DUE)
 		kind->oldest_us = HWTS_MIN(kind->oldest_us, entry->turn.due_us);
 	if (entry->why != HWT_STORE_STARTS)
 		hwts_waits_add(&kind->waits, entry->why, entry->since_us, entry->id);
-	else if (entry->state == HWTS_IS_DUE)
-		hwts_waits_add(&kind->waits, hwts_turns_why(&kind->turns, &entry->turn, now_ns), due_us, entry->id);
-	else if (begun ? entry->between : due_us <= now_us)
+	else if (entry->state == HWTS_BEGUN && entry->between)
 		hwts_waits_add(&kind->waits, HWT_STORE_STARTS, due_us, entry->id);
+	else if (entry->state == HWTS_IS_DUE || (entry->state == HWTS_ARMED && due_us <= now_us))
+		hwts_waits_add(&kind->waits, why_not(entry, now_ns), due_us, entry->id);
 }
 
 /* However often statistics are asked for it takes half a percent of the time, or is done once in a third of a lease. */
