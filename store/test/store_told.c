@@ -370,6 +370,10 @@ TEST(nobody_is_told_of_shards_that_no_process_holds)
 		    world.schema);
 	CHECK_INT(told(store, HWT_STORE_WAITS_NOBODY), ==, 1);
 	CHECK_INT(told(store, HWT_STORE_WAITS_LEASE), ==, 20);
+	/* A process that runs other kinds now, under the name of one that ran this kind. */
+	(void)query("update %s_shard set owner = 'stops'", world.schema);
+	(void)query("update %s_member set waits = null", world.schema);
+	check_told(store, HWT_STORE_WAITS_NOBODY, 1);
 }
 
 STORE_MAIN(NULL)

@@ -154,6 +154,19 @@ static int add_waits(void *ctx, const struct hwts_value *row)
 	return 0;
 }
 
+/* Living processes may hold shards of a kind that they do not run any more, and tell nothing of it. */
+static void note_nobody(hwt_store_kind_info *info, int64_t now_us)
+{
+	uint64_t told = 0;
+
+	for (size_t why = 0; why < HWT_STORE_WAITS; why++)
+		told |= info->waiting[why];
+	if (told != 0 || info->processes > 0 || info->oldest_due_us == 0 || info->oldest_due_us > now_us)
+		return;
+	info->waiting[HWT_STORE_WAITS_NOBODY] = 1;
+	info->waiting_oldest_ns[HWT_STORE_WAITS_NOBODY] = hwts_age_ns(now_us, info->oldest_due_us);
+}
+
 int hwts_rows_kinds(struct hwts_conn *conn, hwt_store_kind_info **infos, size_t *count, int64_t *now_us)
 {
 	struct kinds kinds = { .infos = NULL };
@@ -168,6 +181,8 @@ int hwts_rows_kinds(struct hwts_conn *conn, hwt_store_kind_info **infos, size_t 
 		free(kinds.infos);
 		return rc;
 	}
+	for (size_t i = 0; i < kinds.count; i++)
+		note_nobody(&kinds.infos[i], kinds.now_us);
 	*infos = kinds.infos;
 	*count = kinds.count;
 	*now_us = kinds.now_us;

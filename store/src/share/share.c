@@ -346,7 +346,9 @@ int hwts_share_look(hwt_store *store, int64_t *next_ns, int *shards)
 	*shards = 0;
 	store->share->skipped_count = 0; /* it was this lease's and this name's */
 	judge(store, renewal);
-	hwts_waits_tell(store, renewal->waits);
+	renewal->waits[0] = '\0'; /* without a lease what waits is what the last one had */
+	if (hwts_trusted(store))
+		hwts_waits_tell(store, renewal->waits);
 	rc = renew(store, renewal);
 	if (rc == 0 && !renewal->renewed) /* joined again: once more, with nothing held */
 		rc = renew(store, renewal);

@@ -61,7 +61,7 @@ static const char *const texts[HWT_STORE_WAITS] = {
 	[HWT_STORE_WAITS_READ] = "this process has not read it yet",
 	[HWT_STORE_WAITS_ZONE] = "its time zone cannot be read here: is tzdata installed?",
 	[HWT_STORE_WAITS_ROW] = "its row is locked, damaged, or refused by the database",
-	[HWT_STORE_WAITS_LEASE] = "the lease of this process could not be renewed, or its shard is being given",
+	[HWT_STORE_WAITS_LEASE] = "the lease of this process could not be renewed",
 	[HWT_STORE_WAITS_DATABASE] = "this process has no connection that can write",
 };
 
@@ -129,6 +129,8 @@ void hwts_waits_watch(hwt_store *store, struct hwts_watching *watching)
 		return;
 	watching->last_ns = hwt_now();
 	while ((kind = look_at_next(store, kind, &waits, &now_us)) != NULL) {
+		if (hwts_trusted(store)) /* a shard is being given, which somebody asked for */
+			waits.of[HWT_STORE_WAITS_LEASE].count = 0;
 		for (size_t i = 0; i < HWT_STORE_WAITS; i++)
 			if (texts[i] && !is_of_process(i))
 				watch(store, now_us, kind->name, i, &kind->watch[i], &waits.of[i]);
