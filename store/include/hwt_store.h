@@ -115,8 +115,8 @@ typedef struct hwt_store_run {
 	const void *data;       /* NULL if len is 0 */
 	size_t len;
 	int64_t due_us;   /* the first due time, also of later attempts; of a series: the time on its grid */
-	unsigned attempt; /* 1, 2, ...: begins since the put, since the last success, or since the timeout was FAILED.  0
-			  * in `ended` of what came too late: it has not started */
+	unsigned attempt; /* 1, 2, ...: begins since the put, since the last success, or since the timeout was FAILED;
+			   * 0 in `ended` of what came too late and has not started */
 	uint64_t missed;  /* of a series: times of its grid that were merged into this run */
 	/* HWT_STORE_TRANSACTION: sqlite3 * or PGconn *, inside the transaction that also ends this run, which the task
 	 * must not commit or roll back (store.md, "Transactions").  Otherwise NULL. */
