@@ -96,7 +96,7 @@ BUILD_CHECKS ?= test/abi.sh test/examples.sh test/dlopen.sh test/gdb.sh
 MORE_CHECKS = test/header.sh test/docs.sh test/hpp.sh test/bench.sh test/lua.sh $(STORE_CHECKS) $(if $(STORE),store/test/languages.sh store/test/history.sh)
 
 # For a build beside others, TWINS=, SOURCE_CHECKS=, BUILD_CHECKS= and STORE= leave out what hangs on the compiler less than on
-# chance or not at all.  What draws numbers does a thirtieth of what the gate does.
+# chance or not at all.  What draws numbers does less than a tenth of what the gate does.
 check: all $(PROGRAMS) $(if $(BUILD_CHECKS),$(EXAMPLES) $(EXAMPLES_MORE)) $(STORE_TESTS) $(STORE_SIM) ## all tests but those of check-more; make check-store all of libhwt-store
 	$(if $(SAN),,HWT_SCALE=$${HWT_SCALE:-3}) CC='$(CC)' CXX='$(CXX)' SAN='$(SAN)' test/run.sh $(BUILD) $(filter $(LONG),$(RUNS) $(CHECK_STORE_RUNS)) \
 		$(filter-out $(LONG),$(RUNS) $(CHECK_STORE_RUNS)) \
