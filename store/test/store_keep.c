@@ -617,6 +617,36 @@ TEST(in_back_off_the_time_of_the_retry_and_the_attempts_stay)
 	end();
 }
 
+/* Late news of the run, and then a move, before the process knows that the run has ended. */
+static void hear_late_and_move(const char *where)
+{
+	struct hwts_entry *entry;
+
+	if (strcmp(where, "ended") != 0)
+		return;
+	atomic_store(&hwts_test_at, NULL);
+	hwts_lock(store);
+	entry = hwts_window_find(store, id);
+	REQUIRE(entry != NULL && entry->state == HWTS_BEGUN);
+	hwts_window_see(store, &(struct hwts_due){ .id = id, .due_us = runs[0].due_us, .shard = entry->shard });
+	hwts_unlock(store);
+	CHECK_CALL(hwt_store_reschedule(store, id, 0), 0);
+}
+
+TEST(a_move_behind_late_news_of_the_run_is_not_lost)
+{
+	set_up_kind(KIND(.task = run_it, .backoff_ns = HWT_S(3600)));
+	letters[0] = 'f';
+	CHECK_CALL(hwt_store_start(store), 0);
+	begin_with(SPEC("a", 0, .key = "k", .data = "a", .len = 1));
+	CHECK(wait_count(&started, 1));
+	atomic_store(&hwts_test_at, hear_late_and_move);
+	let_go(1);
+	CHECK(wait_count(&started, 2));
+	CHECK_INT(runs[1].attempt, ==, 2);
+	end();
+}
+
 TEST(a_series_that_failed_is_pending_again_at_the_next_time_of_its_line)
 {
 	for (int i = 0; i < 4; i++) {

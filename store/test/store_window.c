@@ -59,10 +59,15 @@ static struct hwts_entry *begun_entry(hwt_store *store, int64_t id, int64_t due_
 static int64_t next_after(hwt_store *store, int64_t heard_us, int64_t due_us, int64_t when_us)
 {
 	struct hwts_entry *entry = begun_entry(store, 1, due_us);
-	struct hwts_due heard = due_at(store, 1, heard_us);
+	struct hwts_due heard = due_at(store, 1, heard_us), own = due_at(store, 1, due_us);
 	struct hwts_row row = { .id = 1, .shard = heard.shard, .due_us = due_us, .when_us = when_us };
 	int64_t next_us;
 
+	entry->between = true;
+	hwts_window_see(store, &own); /* a look from before the begin, and news that is late */
+	hwts_window_has_begun(entry, due_us);
+	entry->between = false;
+	hwts_window_see(store, &own);
 	hwts_window_see(store, &heard);
 	hwts_window_ended(store, &row, row.when_us);
 	next_us = entry->turn.due_us;

@@ -167,6 +167,7 @@ static void begun(hwt_store *store, struct hwts_entry *entry, struct hwts_row *r
 		entry->why = HWT_STORE_STARTS;
 	hwts_turns_elsewhere(&entry->turn, false);
 	hwts_window_known(entry);
+	hwts_window_has_begun(entry, row->due_us);
 	row->kind = kind;
 	row->next = NULL;
 	HWTS_TALLY_OF(store, kind, begun, 1);

@@ -259,6 +259,14 @@ static void wait_for(struct hwts_entry *entry, hwt_store_wait why, int64_t since
 	entry->why = (uint8_t)why;
 }
 
+/* News and looks from before the begin tell the due time of the run itself: it is not that of the next. */
+void hwts_window_has_begun(struct hwts_entry *entry, int64_t due_us)
+{
+	entry->turn.due_us = due_us;
+	if (entry->again_us == due_us)
+		entry->again_us = HWTS_NEVER;
+}
+
 /*
  * due_us: the due time that the begin read, or HWTS_NEVER if the row is gone.  runs: the row runs under this epoch, and
  * has to be begun once more.
@@ -302,8 +310,7 @@ void hwts_window_ended(hwt_store *store, const struct hwts_row *row, int64_t due
 	if (!entry || entry->state != HWTS_BEGUN)
 		return;
 	hwts_window_not_running(entry);
-	if (entry->again_us != row->due_us) /* equal: a look from before the begin has found this run, not the next */
-		due_us = HWTS_MIN(due_us, entry->again_us);
+	due_us = HWTS_MIN(due_us, entry->again_us);
 	if (filed && row->rest_us > 0)
 		due_us = hwts_clock_db_us(store) + row->rest_us;
 	entry->last = hwts_is_last(entry->kind, row->next_attempt);

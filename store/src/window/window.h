@@ -35,7 +35,8 @@ enum hwts_entry_state { HWTS_FREE, HWTS_ARMED, HWTS_IS_DUE, HWTS_BEGUN };
 
 struct hwts_entry {
 	int64_t id;
-	struct hwts_turn turn; /* its due_us: when the row is due, or the time for which the timer is armed */
+	/* its due_us: when the row is due, the time for which the timer is armed, or when the row that runs was due */
+	struct hwts_turn turn;
 	int64_t since_us;      /* when the row was due that waits for the reason in why */
 	/* The earliest time heard of while IS_DUE or BEGUN.  ARMED for a later try: the due time.  HWTS_NEVER: none. */
 	int64_t again_us;
@@ -103,6 +104,7 @@ void hwts_window_erase(struct hwts_entry *entry);
 void hwts_window_rearm(hwt_store *store);
 void hwts_window_not_running(struct hwts_entry *entry); /* the row does not run, or has ended */
 void hwts_window_due(struct hwts_entry *entry);
+void hwts_window_has_begun(struct hwts_entry *entry, int64_t due_us);
 void hwts_window_not_begun(struct hwts_entry *entry, int64_t due_us, bool runs);
 void hwts_window_set_aside(struct hwts_entry *entry);
 void hwts_window_forget(hwt_store *store, int64_t id);  /* erases an ARMED entry */

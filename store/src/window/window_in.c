@@ -81,6 +81,13 @@ static void change_priority(struct hwts_entry *entry)
 		hwts_wake(entry->store, HWTS_BEGIN);
 }
 
+/* Notes a time of a row that is IS_DUE or BEGUN, unless it is that of the run itself. */
+static void hear_again(struct hwts_entry *entry, int64_t due_us)
+{
+	if (entry->state != HWTS_BEGUN || entry->between || due_us != entry->turn.due_us)
+		entry->again_us = HWTS_MIN(entry->again_us, due_us);
+}
+
 /* older: the window has heard of the row since this was read, so only an earlier time counts. */
 static void see(hwt_store *store, struct hwts_entry *entry, const struct hwts_due *due, bool older)
 {
@@ -96,7 +103,7 @@ static void see(hwt_store *store, struct hwts_entry *entry, const struct hwts_du
 		if (due->due_us < entry->turn.due_us && !entry->aside)
 			hwts_window_arm_again(entry, due->due_us);
 	} else {
-		entry->again_us = HWTS_MIN(entry->again_us, due->due_us);
+		hear_again(entry, due->due_us);
 		if (entry->state == HWTS_IS_DUE && entry->turn.priority != entry->priority)
 			change_priority(entry);
 	}
@@ -262,7 +269,7 @@ struct hwts_entry *hwts_window_condemn(hwt_store *store, const struct hwts_due *
 		return NULL;
 	if (entry && (entry->state != HWTS_ARMED || due->part == HWTS_RUNS)) {
 		if (due->part != HWTS_RUNS) /* of the older epoch too: asked for again when that run is over */
-			entry->again_us = HWTS_MIN(entry->again_us, due->due_us);
+			hear_again(entry, due->due_us);
 		return NULL;
 	}
 	if (entry) {
@@ -296,7 +303,7 @@ bool hwts_window_runs(hwt_store *store, const struct hwts_due *due)
 		hwts_turns_elsewhere(&entry->turn, true);
 		hwts_turns_count(&entry->turn);
 	} else { /* that other epoch may be over: then the row is begun again */
-		entry->again_us = HWTS_MIN(entry->again_us, due->due_us);
+		hear_again(entry, due->due_us);
 	}
 	return true;
 }
