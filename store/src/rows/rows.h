@@ -8,6 +8,7 @@
 
 #include "groups/turns.h"
 #include "rows/sql.h"
+#include "rows/want.h"
 
 /* After an exchange that met a locked row, this many begins or ends look for locks first and pass locked rows by. */
 #define HWTS_SKIPS 100

@@ -3,7 +3,7 @@
 #ifndef HWTS_LOCKED_H
 #define HWTS_LOCKED_H
 
-#include "rows/engine.h"
+#include "rows/want.h"
 
 struct hwts_locked {
 	int64_t id, since_ns; /* id 0: no row is watched */
