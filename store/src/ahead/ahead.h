@@ -10,7 +10,6 @@ struct hwts_reading {
 	int64_t seen_us; /* the database's clock at the last renewal */
 	bool again;      /* read all shards from the beginning */
 	bool sweep_due, unread;
-	bool missed;
 };
 
 /* Where sweeps begin; sweep.c.  The reader alone uses it. */
