@@ -48,10 +48,7 @@ static bool make_level(struct hwt_levels *h, unsigned level)
 	return true;
 }
 
-/*
- * Returns the tick at which a bucket is to be visited next: a member's tick; with many members the tick from which on
- * it can be brought down.
- */
+/* Returns when a bucket is to be visited next: at a member's tick; with many members once it can be brought down. */
 static int64_t attention(const struct hwt_levels *h, const struct hwt_bucket *bucket, int64_t tick, unsigned level)
 {
 	int64_t lead;
@@ -63,10 +60,7 @@ static int64_t attention(const struct hwt_levels *h, const struct hwt_bucket *bu
 	return lead < tick ? lead : tick;
 }
 
-/*
- * Places a record at a level.  A chunk keeps the low 32 bits of a member's tick; in blocks of more than 2^32 ticks the
- * tick is computed from the deadline again.
- */
+/* A chunk keeps 32 bits of a member's tick.  In larger blocks the tick is computed from the deadline again. */
 static bool place_one(struct hwt_levels *h, struct hwt_record *record, int64_t tick, unsigned level)
 {
 	uint32_t index = index_of(h, block_of(h, tick, level));
@@ -90,10 +84,7 @@ static size_t place(struct hwt_levels *h, struct hwt_record *const *records, con
 	uint8_t level[HWT_PLACE_MAX];
 	size_t i = 0;
 
-	/*
-	 * All levels can be chosen first: placing a record changes the level only of records that go to the same
-	 * bucket.
-	 */
+	/* All levels can be chosen first: placing a record changes only the level of records of its own bucket. */
 	for (size_t j = 0; j < n; j++) {
 		level[j] = (uint8_t)level_for(h, ticks[j], most);
 		bucket[j] = &none;
@@ -117,10 +108,7 @@ static int64_t member_tick(const struct hwt_levels *h, const struct hwt_record *
 
 	if (likely(shift <= 32))
 		return begin + (int64_t)(uint32_t)(low - (uint32_t)begin);
-	/*
-	 * A rescheduled record may be due at any tick.  The worker checks it before it runs, so any tick of the block
-	 * will do.
-	 */
+	/* A rescheduled record is checked before it runs, so any tick of the block will do. */
 	tick = grid_tick_of(&h->wheel.grid, record_deadline(record));
 	return tick < begin ? begin : tick < last ? tick : last;
 }

@@ -150,10 +150,7 @@ static void forget(struct hwts_turns *turns, struct hwts_turn_group *group)
 	}
 }
 
-/*
- * The group is neither in the ring nor waiting, and has no turns.  Without rules and rests it is freed once its bucket
- * is full.
- */
+/* For a group without turns, out of ring and heap: without rules and rests it goes once its bucket is full. */
 static void retire(struct hwts_turns *turns, struct hwts_turn_group *group, int64_t now_ns)
 {
 	int64_t ready = ready_ns(turns, group, now_ns);
