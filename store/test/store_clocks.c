@@ -162,8 +162,8 @@ TEST(a_lease_that_ends_in_thirty_days_is_over)
 	CHECK_INT(stats_of_store(store).shards_held, ==, 8);
 	CHECK(wait_gone(store, id));
 	/*
-	 * Its own lease is over as well: the process joins again.  0 stays 0, which plus a day would be a lease that lives
-	 * on a machine that has been up for nearly a day.
+	 * Its own lease is over as well: the process joins again.  0 stays 0: a day later would be a lease that lives,
+	 * if the machine has been up for nearly a day.
 	 */
 	(void)query("update %s_member set until_us = until_us + %lld where until_us <> 0", world.schema,
 		    (long long)DAY_US);
