@@ -55,14 +55,17 @@ static struct hwts_entry *begun_entry(hwt_store *store, int64_t id, int64_t due_
 	return entry;
 }
 
-/* When the entry comes next, once a run that was due now has ended and a look has heard of heard_us. */
-static int64_t next_after(hwt_store *store, int64_t heard_us, int64_t due_us, int64_t when_us)
+/* When the entry comes next, once a run that was due at due_us has ended with this rest, and heard_us was heard of. */
+static int64_t next_after(hwt_store *store, int64_t heard_us, int64_t due_us, int64_t when_us, int64_t rest_us)
 {
 	struct hwts_entry *entry = begun_entry(store, 1, due_us);
 	struct hwts_due heard = due_at(store, 1, heard_us), own = due_at(store, 1, due_us);
-	struct hwts_row row = { .id = 1, .shard = heard.shard, .due_us = due_us, .when_us = when_us };
+	struct hwts_row row = {
+		.id = 1, .shard = heard.shard, .due_us = due_us, .when_us = when_us, .rest_us = rest_us
+	};
 	int64_t next_us;
 
+	entry->turn.due_us = due_us + 1; /* it was armed for a later try */
 	entry->between = true;
 	hwts_window_see(store, &own); /* a look from before the begin, and news that is late */
 	hwts_window_has_begun(entry, due_us);
@@ -82,8 +85,11 @@ TEST(what_a_look_heard_before_a_begin_does_not_date_the_next_run)
 	hwt_store *store = locked_store();
 	int64_t now_us = hwts_clock_db_us(store), when_us = now_us + 2 * LATER_US;
 
-	CHECK_INT(next_after(store, now_us, now_us, when_us), ==, when_us);
-	CHECK_INT(next_after(store, now_us + LATER_US, now_us, when_us), ==, now_us + LATER_US); /* the row was moved */
+	CHECK_INT(next_after(store, now_us, now_us, when_us, 0), ==, when_us);
+	/* The row was moved, perhaps while it waited for a line that can be read. */
+	CHECK_INT(next_after(store, now_us + LATER_US, now_us, when_us, 0), ==, now_us + LATER_US);
+	CHECK_INT(next_after(store, now_us + LATER_US, now_us, now_us, 2 * LATER_US), ==, now_us + LATER_US);
+	CHECK_INT(next_after(store, now_us, now_us, now_us, LATER_US), >=, now_us + LATER_US);
 	close_locked(store);
 }
 

@@ -305,14 +305,13 @@ void hwts_window_ended(hwt_store *store, const struct hwts_row *row, int64_t due
 {
 	struct hwts_entry *entry = hwts_window_find(store, row->id);
 	struct hwts_shard *shard = hwts_shard(store, row->shard, NULL);
-	bool filed = due_us != HWTS_NEVER;
 
 	if (!entry || entry->state != HWTS_BEGUN)
 		return;
 	hwts_window_not_running(entry);
-	due_us = HWTS_MIN(due_us, entry->again_us);
-	if (filed && row->rest_us > 0)
+	if (due_us != HWTS_NEVER && row->rest_us > 0)
 		due_us = hwts_clock_db_us(store) + row->rest_us;
+	due_us = HWTS_MIN(due_us, entry->again_us);
 	entry->last = hwts_is_last(entry->kind, row->next_attempt);
 	entry->len = (uint32_t)row->len;
 	if (row->replaced)
