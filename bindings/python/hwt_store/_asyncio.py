@@ -242,10 +242,9 @@ class Store(Base[Callable[[Run], Awaitable[Any]]]):
 			run.give_up("its process was stopped during the run")
 		else:
 			run.again()
-		if run.is_mine():
-			self._calls.end(run, error)
+		if self._calls.end(run, error, waits=False):
 			return
-		# This asks the database.
+		# The end has to ask the database.
 		end = task.get_loop().run_in_executor(self._pool, self._calls.end, run, error)
 		self._ends.add(end)
 		end.add_done_callback(self._ends.discard)

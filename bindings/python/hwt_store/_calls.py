@@ -12,7 +12,7 @@ from . import _lib
 from ._lib import NULL, Span, ffi, lib
 from ._run import Run, c_text, words_of
 from ._values import Default, Ended, Group, GroupInfo, Groups, Info, KindInfo, Outcome, Put, State, Stats
-from ._values import ended_of, fill_spec, group_info_of, info_of, kind_info_of, stats_of
+from ._values import encoder, ended_of, fill_spec, group_info_of, info_of, kind_info_of, stats_of
 
 log = logging.getLogger("hwt_store")
 
@@ -84,7 +84,7 @@ class Calls:
 	def __init__(
 		self, url: str, name: Optional[str], schema: Optional[str], lease: Optional[Span], default: Default
 	) -> None:
-		self._default = default
+		self._to_json = encoder(default)
 		self._settings = (url, name, schema, lease)
 		self._kinds: Dict[str, Kind] = {}
 		self._listeners: List[Callable[[Ended], Any]] = []
@@ -174,7 +174,7 @@ class Calls:
 		finally:
 			self.__leave_call()
 
-	def of_run(self, run: Run, function: Callable[[], Any]) -> Any:
+	def of_run(self, run: Run, function: Callable[..., Any], *arguments: Any) -> Any:
 		"""
 		What function returns, which uses a run; a close waits meanwhile. Raises RuntimeError if the store that has handed
 		out the run is not open any more.
@@ -184,7 +184,7 @@ class Calls:
 				raise RuntimeError("this run has ended")
 			self._calls += 1
 		try:
-			return function()
+			return function(*arguments)
 		finally:
 			self.__leave_call()
 
@@ -283,14 +283,14 @@ class Calls:
 			_lib.fail(code)
 		return code
 
-	def end(self, run: Run, error: Union[BaseException, str, None] = None) -> bool:
+	def end(self, run: Run, error: Union[BaseException, str, None] = None, waits: bool = True) -> bool:
 		"""
-		The way to the end of each run: it ends as it has answered, or with an error has failed. False: it had ended.
-		Waits only if it is no more this process's.
+		The way to the end of each run: it ends as it has answered, or with an error has failed. False: it had ended, or
+		this call may not wait. It waits only if the run is no more this process's.
 		"""
 		why = words_of(error) if isinstance(error, BaseException) else error
 		try:
-			code = self.of_run(run, lambda: run._end(why))
+			code = self.of_run(run, run._end, why, waits)
 		except RuntimeError:
 			code = errno.ESTALE
 		if code is None:
@@ -327,7 +327,7 @@ class Calls:
 		self.register()
 		keep: List[Any] = []
 		spec = ffi.new("hwt_store_spec *")
-		fill_spec(spec, put, keep, self._default)
+		fill_spec(spec, put, keep, self._to_json)
 		id = ffi.new("int64_t *")
 		code = self._call(lib.hwt_store_put, spec, id)
 		if code != 0 and not (code == errno.EEXIST and put.if_exists in ("keep", "revive")):
@@ -342,7 +342,7 @@ class Calls:
 		for spec, put in zip(specs, puts):
 			if put.if_exists in ("keep", "revive"):
 				_lib.invalid(f'if_exists "{put.if_exists}" is for a put of its own, as put_many puts all or none')
-			fill_spec(spec, put, keep, self._default)
+			fill_spec(spec, put, keep, self._to_json)
 		ids = ffi.new("int64_t[]", len(puts))
 		code = self._call(lib.hwt_store_put_many, specs, len(puts), ids)
 		if code != 0:

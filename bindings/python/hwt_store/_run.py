@@ -98,23 +98,27 @@ class Run:
 		self._answer = self._call(lib.hwt_store_end_series)
 
 	def _call(self, function: Any, *arguments: Any) -> Any:
-		def call() -> Any:
-			with self._lock:
-				if self._c is None:
-					raise RuntimeError("this run has ended")
-				return function(self._c, *arguments)
+		return self._calls.of_run(self, self._locked, function, *arguments)
 
-		return self._calls.of_run(self, call)
+	def _locked(self, function: Any, *arguments: Any) -> Any:
+		with self._lock:
+			if self._c is None:
+				raise RuntimeError("this run has ended")
+			return function(self._c, *arguments)
 
-	def _end(self, why: Optional[str]) -> Optional[int]:
-		"""What hwt_store_end returns, which frees it; with why it has failed. None: it had ended. Calls.end calls this."""
+	def _end(self, why: Optional[str], waits: bool) -> Optional[int]:
+		"""
+		What hwt_store_end returns, which frees the run; with why it has failed. None: it had ended, or would wait and may
+		not. Calls.end calls this.
+		"""
 		try:
 			words = c_text(why) if why is not None else b""
 		except MemoryError:  # the end is sent all the same
 			words = b"no memory for the text of the error"
 		with self._lock:
-			c, self._c = self._c, None
-			if c is None:
+			c = self._c
+			if c is None or not (waits or lib.hwt_store_is_mine(c)):
 				return None
+			self._c = None
 			answer = self._answer if why is None else lib.hwt_store_fail(c, words)
 		return int(lib.hwt_store_end(c, answer))

@@ -233,35 +233,43 @@ class Stats:
 	waiting: Dict[Reason, Waiting]  #: now, in the shards that this process holds
 
 
-def encode(data: Any, default: Default) -> bytes:
+def encoder(default: Default) -> Callable[[Any], str]:
+	"""Writes a value as JSON; json.dumps would make an encoder for each value."""
+	return json.JSONEncoder(ensure_ascii=False, allow_nan=False, default=default).encode
+
+
+def encode(data: Any, to_json: Callable[[Any], str]) -> bytes:
 	if data is None:
 		return b""
 	if isinstance(data, (bytes, bytearray, memoryview)):
 		return bytes(data)
-	return json.dumps(data, ensure_ascii=False, allow_nan=False, default=default).encode()
+	return to_json(data).encode()
 
 
 def decode(raw: bytes) -> Any:
 	return json.loads(raw) if raw else None
 
 
-def _more_than_0(span: Optional[Span], what: str) -> int:
+def _more_than_0(span: Span, what: str) -> int:
 	ns = _lib.nanoseconds(span, what)
-	if span is not None and ns <= 0:
+	if ns <= 0:
 		_lib.invalid(f"{what}: {span} is not more than 0")
 	return ns
 
 
-def fill_spec(spec: Any, put: Put, keep: Any, default: Default) -> None:
+_SPEC_SIZE = ffi.sizeof("hwt_store_spec")
+
+
+def fill_spec(spec: Any, put: Put, keep: Any, to_json: Callable[[Any], str]) -> None:
 	"""What a hwt_store_spec says, as long as the list keep is alive."""
 	flags = _IF_EXISTS.get(put.if_exists)
 	if flags is None:
 		_lib.invalid(f"if_exists is one of {', '.join(_IF_EXISTS)}, not {put.if_exists!r}")
 	if put.if_exists == "keep" and put.key is None:
 		_lib.invalid('if_exists "keep" needs a key')
-	spec.size = ffi.sizeof("hwt_store_spec")
+	spec.size = _SPEC_SIZE
 	spec.kind = _lib.chars(put.kind, keep)
-	raw = encode(put.data, default)
+	raw = encode(put.data, to_json)
 	if raw:
 		data = ffi.from_buffer(raw)
 		keep.append(data)
@@ -284,9 +292,12 @@ def fill_spec(spec: Any, put: Put, keep: Any, default: Default) -> None:
 	if put.zone is not None:
 		spec.zone = _lib.chars(str(put.zone), keep)
 	spec.priority = _lib.integer(put.priority, "priority", -100, 100)
-	spec.period_ns = _more_than_0(put.every, "every")
-	spec.grace_ns = _more_than_0(put.grace, "grace")
-	spec.spread_ns = _lib.nanoseconds(put.spread, "spread")
+	if put.every is not None:
+		spec.period_ns = _more_than_0(put.every, "every")
+	if put.grace is not None:
+		spec.grace_ns = _more_than_0(put.grace, "grace")
+	if put.spread is not None:
+		spec.spread_ns = _lib.nanoseconds(put.spread, "spread")
 
 
 def info_of(c: Any, raw: bytes) -> Info:
