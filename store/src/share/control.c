@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Control: the thread that keeps the lease, the shards and the news.  It sleeps in poll() until news arrives on its
- * connection, another thread pokes it, the wall clock is set, or the next renewal is due.
+ * Control: the thread that renews the lease, balances the shards and reads the news.  It sleeps in poll() until news
+ * arrives on its connection, another thread pokes it, the wall clock is set, or the next renewal is due.
  */
 #define _GNU_SOURCE
 #include "ahead/ahead.h"
@@ -54,7 +54,7 @@ void hwts_hear_news(void *arg, const struct hwts_due *due)
 }
 
 /*
- * Steps of the wall clock, which is the database's clock of SQLite
+ * Steps of the wall clock, which is the clock of a SQLite database
  */
 
 #ifdef __linux__
@@ -76,7 +76,10 @@ static int watch_clock(int fd)
 }
 #endif
 
-/* If the clock was put back, the marks lie in its future, and a put before them leaves no hint. */
+/*
+ * After a step back the marks of the shards lie far ahead of the clock.  A put that is due before a mark, and not
+ * soon, leaves no hint: so all shards are read again.
+ */
 static void clock_was_set(hwt_store *store, int fd)
 {
 	uint64_t ignored;
@@ -125,7 +128,7 @@ static bool connected(hwt_store *store)
 	if (hwts_conn(store, HWTS_CONTROL)) { /* the server is gone, or has cut off this connection */
 		hwts_lock(store);
 		hwts_doubt_begun(store);
-		hwts_ability_away(store, true); /* until hwts_ability_forget after the next connection */
+		hwts_ability_away(store, true); /* until listen_again calls hwts_ability_forget */
 		hwts_unlock(store);
 	}
 	rc = hwts_reconnect(store, hwts_conn_of(store, HWTS_CONTROL), HWTS_CONTROL);
@@ -144,9 +147,9 @@ static bool connected(hwt_store *store)
 
 struct control {
 	hwt_store *store;
-	int64_t look_ns, looked_ns, news_ns; /* when to look, last looked, to read news; 0: not */
+	int64_t look_ns, looked_ns, news_ns; /* when: the next look, the last, reading news (0: on a signal) */
 	int64_t bury_ns;                     /* when to remove members that died long ago */
-	unsigned failures, takes; /* how many in a row: of renewals, and of what it does about shards */
+	unsigned failures, takes;            /* in a row: of renewals, and of balancing shards */
 	int clock_fd;
 	bool signalled;
 	struct hwts_watching watching;
@@ -157,8 +160,8 @@ static void wait(struct control *control)
 {
 	hwt_store *store = control->store;
 	/*
-	 * Does not poll for news shortly before it is read anyway: while others write at full speed there is an event
-	 * every few microseconds.
+	 * News that is read within NEWS_SOON_NS anyway does not wake poll(): while other processes write at full
+	 * speed, an event comes every few microseconds.
 	 */
 	bool news = hwts_conn(store, HWTS_CONTROL) && !hwts_conn(store, HWTS_CONTROL)->broken &&
 		    (control->news_ns == 0 || control->news_ns > hwt_now() + NEWS_SOON_NS);
@@ -183,7 +186,7 @@ static void wait(struct control *control)
 	control->signalled = fds[2].revents != 0;
 }
 
-/* Reads news.  After a reconnect it is of no use: the look reads everything. */
+/* Reads news.  News that a broken connection has lost is not missed: the look after a reconnect reads all shards. */
 static void hear(struct control *control)
 {
 	hwt_store *store = control->store;
@@ -200,7 +203,7 @@ static void hear(struct control *control)
 	control->news_ns = again_ns ? hwt_now() + again_ns : 0;
 }
 
-/* A renewal that news or another thread asked for does not wait for its time. */
+/* A renewal that news or another thread has asked for comes before its time. */
 static void bring_forward(struct control *control)
 {
 	hwt_store *store = control->store;
@@ -213,7 +216,7 @@ static void bring_forward(struct control *control)
 		control->look_ns = HWTS_MIN(control->look_ns, control->looked_ns + LOOK_APART_NS);
 }
 
-/* What is no renewal: the lease is renewed. */
+/* The work after a renewal that succeeded. */
 static void keep_up(struct control *control, int shards)
 {
 	hwt_store *store = control->store;

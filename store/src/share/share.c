@@ -6,19 +6,19 @@
  *
  *   shard:  free (no owner, or the owner's lease is over) --take: epoch + 1--> held --give--> free
  *
- *   Each process wants ceil(shards / live members) of a kind, but none while it is unable to work (ability.c).  With
- *   fewer it takes free ones, beginning anywhere.  With more it marks some as giving: nothing more is begun in them,
- *   and once nothing runs there they are given.  A shard in which something still runs after a third of a lease is
- *   kept for a lease, so that the rest of it does not wait.
+ *   Each process wants ceil(shards / live members) shards of a kind; none while it is unable to work (ability.c) and
+ *   another process runs the kind.  A process with fewer shards takes free ones, beginning with a random one.  A
+ *   process with more marks shards as giving: no row is begun in them, and each is given once no row runs there.  A
+ *   shard in which a row still runs after a third of a lease is kept for a lease, so that its other rows do not wait.
  *
- *   One that is being stopped gives all that it has, and is no member from its next renewal on, however long it waits
- *   for its tasks: so others take what it has given.
+ *   A process that is being stopped gives all its shards.  From its next renewal on it does not count as a member,
+ *   however long it waits for its tasks, so other processes take the shards.
  *
  *   A taker names the epoch that it has read, so of two takers one gets the shard.
  *
  * Threads
  *
- *   All by control; hwts_share_join and the first renewal also by hwt_store_start, before there is a control.
+ *   Control calls these functions; before control exists, hwt_store_start joins and renews for the first time.
  */
 #include "ahead/ahead.h"
 #include "runs/begun.h"
@@ -36,7 +36,7 @@ static int64_t lease_ns(const hwt_store *store)
 	return store->config.lease_ns;
 }
 
-/* How often the lease is renewed: in time for the window, too. */
+/* How often the lease is renewed: a look follows each renewal, so twice within each kind's horizon, too. */
 static int64_t period_ns(hwt_store *store)
 {
 	int64_t period = lease_ns(store) / 3;
@@ -48,7 +48,7 @@ static int64_t period_ns(hwt_store *store)
 	return period;
 }
 
-/* With the lock; without it then hwts_window_drop_lost. */
+/* The caller holds store->lock, releases it, and then calls hwts_window_drop_lost. */
 static void lose_all(hwt_store *store)
 {
 	hwts_waits_lose(store);
@@ -61,7 +61,7 @@ static void lose_all(hwt_store *store)
  * Balance
  */
 
-/* With the lock.  Someone else may have it by now; false: it is lost. */
+/* The caller holds store->lock.  False: the shard was held, and is lost: another process may have it by now. */
 static bool check_held(hwt_store *store, const struct hwts_shard_row *row)
 {
 	struct hwts_shard *shard = hwts_shard(store, row->shard, NULL);
@@ -81,7 +81,7 @@ static void give_some(hwt_store *store, struct hwts_kind *kind, uint32_t too_man
 		for (uint32_t i = 0; i < kind->row.shards && too_many > 0; i++) {
 			struct hwts_shard *shard = &kind->shards[i];
 
-			/* Idle ones first. */
+			/* In the first round idle shards, in the second busy ones. */
 			if (!shard->held || shard->giving || (shard->active > 0) != (busy == 1) ||
 			    (busy == 1 && hwt_now() < shard->stays_until_ns))
 				continue;
@@ -93,7 +93,7 @@ static void give_some(hwt_store *store, struct hwts_kind *kind, uint32_t too_man
 	hwts_give_back_queued(store, false);
 }
 
-/* The first of the kind's shards, which lie side by side. */
+/* The index of the kind's first shard: renewal->shards are sorted by kind. */
 static size_t first_of(const struct hwts_renewal *renewal, const struct hwts_kind *kind)
 {
 	size_t from = 0, to = renewal->shard_count;
@@ -109,7 +109,7 @@ static size_t first_of(const struct hwts_renewal *renewal, const struct hwts_kin
 	return from;
 }
 
-/* With the lock: decides about a kind; adds what is to be taken to take. */
+/* The caller holds store->lock.  Marks shards of a kind to be given, and appends those to be taken to take. */
 static void balance(hwt_store *store, struct hwts_kind *kind, uint32_t members, struct hwts_renewal *renewal,
 		    struct hwts_shard_row *take, size_t *take_count)
 {
@@ -121,7 +121,7 @@ static void balance(hwt_store *store, struct hwts_kind *kind, uint32_t members, 
 	       renewal->shards[first + count].shard / HWTS_SHARDS_MAX == kind->row.id)
 		count++;
 	from = count ? hwts_random() % count : 0;
-	leaves = hwts_ability_lacks(store) && members > 0; /* it is none of them */
+	leaves = hwts_ability_lacks(store) && members > 0; /* members does not count this process then */
 	want = leaves ? 0 : (kind->row.shards + HWTS_MAX(members, 1) - 1) / HWTS_MAX(members, 1);
 	for (uint32_t i = 0; i < kind->row.shards; i++) {
 		struct hwts_shard *shard = &kind->shards[i];
@@ -148,8 +148,8 @@ static void balance(hwt_store *store, struct hwts_kind *kind, uint32_t members, 
 }
 
 /*
- * With the lock.  What the database says is ours, and is neither held nor wanted, is of a lease that was lost.  No
- * shard: a damaged row, which has a number that the kind does not.
+ * The caller holds store->lock.  True: the database names this process as the owner of a shard that it neither holds
+ * nor takes, and had in a lease that was lost.  A damaged row may have the number of no shard.
  */
 static bool is_stray(hwt_store *store, const struct hwts_shard_row *row)
 {
@@ -159,8 +159,8 @@ static bool is_stray(hwt_store *store, const struct hwts_shard_row *row)
 }
 
 /*
- * With the lock: when the shards may be others' than they are now.  One that is free and stays free is left to a member
- * that may be dead: it is counted until its lease ends.
+ * The caller holds store->lock.  In how long owners of shards may change.  A free shard that this process does not
+ * take is left to another member; that member may be dead, and counts until its lease ends.
  */
 static int64_t change_us(const hwt_store *store, const struct hwts_renewal *renewal)
 {
@@ -177,7 +177,7 @@ static int64_t change_us(const hwt_store *store, const struct hwts_renewal *rene
 	return next_us;
 }
 
-/* Acts on what a renewal said about the shards; *left_us is when they may have changed. */
+/* Gives and takes shards after a renewal.  *left_us: in how long their owners may change. */
 static int act(hwt_store *store, struct hwts_renewal *renewal, int64_t *left_us)
 {
 	struct hwts_shard_row *take = hwts_alloc(renewal->shard_count * sizeof(*take)), *strays;
@@ -198,7 +198,7 @@ static int act(hwt_store *store, struct hwts_renewal *renewal, int64_t *left_us)
 		HWTS_EACH_KIND (store, kind)
 			if (kind->row.id == renewal->kinds[i])
 				balance(store, kind, renewal->members[i], renewal, take, &count);
-	strays = take + count; /* there is room for both: none is taken that is a stray */
+	strays = take + count; /* take has room for both: no shard is both taken and a stray */
 	for (size_t i = 0; i < renewal->shard_count; i++)
 		if (is_stray(store, &renewal->shards[i]))
 			strays[stray_count++] = renewal->shards[i];
@@ -214,7 +214,10 @@ static int act(hwt_store *store, struct hwts_renewal *renewal, int64_t *left_us)
 	return rc;
 }
 
-/* A row that was there before may have gone with time; one that was made a moment ago is hidden. */
+/*
+ * A renewal has found no row of this process.  An old row may have been removed; a row that this process has just
+ * made cannot be gone, so it is hidden.
+ */
 static int lost(hwt_store *store)
 {
 	const char *prefix = store->db->prefix, *name = hwts_me(store->db);
@@ -222,7 +225,7 @@ static int lost(hwt_store *store)
 	bool missing = loss->joined;
 	int rc;
 
-	loss->joined = false; /* once: the next time it may have gone with time, too */
+	loss->joined = false; /* once: at the next try the row is an old one */
 	rc = hwts_check_here(store, hwts_conn(store, HWTS_CONTROL), missing, &loss->remade);
 	if (rc != 0)
 		return rc;
@@ -242,7 +245,7 @@ static int lost(hwt_store *store)
 	return hwts_share_join_again(store);
 }
 
-/* The renewal has come back. */
+/* Takes in a renewal that has come back: the clock, and whether the lease is renewed or lost. */
 static int renewed(hwt_store *store, const struct hwts_renewal *renewal, int64_t sent_boot_ns, int64_t slept_ns)
 {
 	const struct hwts_trip trip = { renewal->sent_ns, renewal->reply_ns, slept_ns };
@@ -264,7 +267,7 @@ static int renewed(hwt_store *store, const struct hwts_renewal *renewal, int64_t
 		hwts_trust(store, 0);
 		hwts_ability_forget(store);
 		store->share->renewal.absent = false;
-		store->share->renewal.waits[0] = '\0'; /* nothing is held, so nothing waits */
+		store->share->renewal.waits[0] = '\0'; /* no shard is held, so no row waits */
 		HWTS_TALLY(store, lost_leases, !loss->counted);
 		loss->counted = true;
 		lose_all(store);
@@ -278,11 +281,14 @@ static int renewed(hwt_store *store, const struct hwts_renewal *renewal, int64_t
 	return lost(store);
 }
 
-/* A kind without a row of a shard: the table was emptied, or hides them, and nothing of the kind can run. */
+/*
+ * Loses the shards of a kind of which the table has no row: it was emptied, or its rows are hidden, and no timeout of
+ * the kind can run.
+ */
 static int check_shards(hwt_store *store, const struct hwts_renewal *renewal)
 {
 	const struct hwts_kind *bare = NULL;
-	bool ignored = false; /* the text says it, too */
+	bool ignored = false; /* remade: the text below says enough */
 	int rc;
 
 	hwts_lock(store);
@@ -310,7 +316,7 @@ static int check_shards(hwt_store *store, const struct hwts_renewal *renewal)
 			      store->db->prefix, bare->name);
 }
 
-/* Whether others are to have what is this process's. */
+/* Decides whether other processes are to have the shards of this one. */
 static void judge(hwt_store *store, struct hwts_renewal *renewal)
 {
 	bool told;
@@ -336,7 +342,6 @@ static int renew(hwt_store *store, struct hwts_renewal *renewal)
 	return rc ? rc : renewed(store, renewal, sent_boot_ns, slept_ns);
 }
 
-/* Renews, and balances.  *next_ns: when to come again at the latest. */
 int hwts_share_look(hwt_store *store, int64_t *next_ns, int *shards)
 {
 	struct hwts_renewal *renewal = &store->share->renewal;
@@ -344,16 +349,16 @@ int hwts_share_look(hwt_store *store, int64_t *next_ns, int *shards)
 	int rc;
 
 	*shards = 0;
-	store->share->skipped_count = 0; /* it was this lease's and this name's */
+	store->share->skipped_count = 0; /* they were of the last lease and name */
 	judge(store, renewal);
-	renewal->waits[0] = '\0'; /* without a lease what waits is what the last one had */
+	renewal->waits[0] = '\0'; /* without a lease the counts are those of the last one */
 	if (hwts_trusted(store))
 		hwts_waits_tell(store, renewal->waits);
 	rc = renew(store, renewal);
-	if (rc == 0 && !renewal->renewed) /* joined again: once more, with nothing held */
+	if (rc == 0 && !renewal->renewed) /* has joined again: once more, with no shard held */
 		rc = renew(store, renewal);
 	*next_ns = hwt_now() + period_ns(store);
-	/* The lease is renewed, whatever becomes of shards. */
+	/* The lease is renewed, even if the balance of shards fails. */
 	if (rc == 0)
 		*shards = act(store, renewal, &left_us);
 	if (left_us < lease_ns(store) / 1000)

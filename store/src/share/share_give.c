@@ -8,14 +8,18 @@
 #include "store/store.h"
 #include "window/window.h"
 
-/* With the lock.  Where this process is unable to commit what has run, or may not wait, that is left to the fence. */
+/*
+ * The caller holds store->lock.  Rows that are active keep their shard here, with two exceptions: a process that is
+ * unable to work does not wait for ends to be committed, and one that abandons its shards waits for no row.  There
+ * the new epoch of the shard refuses the ends.
+ */
 static bool may_give(const hwt_store *store, const struct hwts_shard *shard)
 {
 	return shard->giving &&
 	       (store->share->abandons || shard->active - (hwts_ability_lacks(store) ? shard->ending : 0) == 0);
 }
 
-/* With the lock. */
+/* The caller holds store->lock. */
 static struct hwts_shard_row given(hwt_store *store, struct hwts_kind *kind, const struct hwts_shard *shard)
 {
 	struct hwts_shard_row row = { .shard = shard->id, .epoch = shard->epoch };
@@ -26,7 +30,7 @@ static struct hwts_shard_row given(hwt_store *store, struct hwts_kind *kind, con
 	return row;
 }
 
-/* Gives what is marked and has nothing running.  A shard that could not be given stays marked. */
+/* Gives the marked shards in which no row runs.  A shard that could not be given stays marked. */
 void hwts_share_give(hwt_store *store)
 {
 	struct hwts_shard_row *rows = NULL;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The share of this process: what it has from start to stop, and how it joins under which name. */
+/* The share of this process: its memory from start to stop, and the name under which it joins. */
 #define _GNU_SOURCE
 #include "share/share.h"
 #include "store/conns.h"
@@ -10,7 +10,7 @@
 #include <stdio.h>
 #include <unistd.h>
 
-/* Fills in what a start needs.  The caller holds the lock of the store. */
+/* Allocates the renewal of a start.  The caller holds store->lock. */
 static int make_renewal(hwt_store *store, struct hwts_renewal *renewal)
 {
 	int64_t *ids;
@@ -83,9 +83,9 @@ void hwts_share_leave(hwt_store *store)
 }
 
 /*
- * An incarnation of a name says where its process is, so that others of its host see that it has died:
+ * An incarnation says where its process runs, so that other processes of that host see that it has died:
  *
- *     bits 39 to 62  the host, its boot and the namespace of the pid; 0: unknown, and the others are random
+ *     bits 39 to 62  the host, its boot and the namespace of the pid; 0: unknown, and the other bits are random
  *     bits 17 to 38  the pid
  *     bits 0 to 16   random
  */
@@ -116,7 +116,7 @@ int64_t hwts_share_incarnation(void)
 	return place << PLACE_BIT | (pid & 0x3fffff) << PID_BIT | (random & 0x1ffff);
 }
 
-/* Its pid may have been given to another process since: then its lease has to end. */
+/* False also if another process has got the pid since: then the lease has to end. */
 static bool is_dead(int64_t incarnation)
 {
 	int64_t place = this_place();
@@ -125,7 +125,10 @@ static bool is_dead(int64_t incarnation)
 	       kill((pid_t)(incarnation >> PID_BIT & 0x3fffff), 0) != 0 && errno == ESRCH;
 }
 
-/* As a member of a kind that is another one now it would run what is not its own. */
+/*
+ * Leaves again if a kind was removed and registered again with another mode: this process would run another's
+ * timeouts.
+ */
 static int keep_kinds(hwt_store *store)
 {
 	struct hwts_conn *conn = hwts_conn(store, HWTS_CONTROL);
@@ -159,7 +162,10 @@ void hwts_share_tell_remade(hwt_store *store)
 		  store->db->prefix);
 }
 
-/* Between the open, or a stop, and this start; noted, so that no later loss of the lease counts as that. */
+/*
+ * Tells that the tables were replaced since the open or the last stop; a later loss of the lease does not tell it
+ * again.
+ */
 static int look_remade(hwt_store *store)
 {
 	bool remade = false;
@@ -186,7 +192,8 @@ int hwts_share_join(hwt_store *store)
 	if (rc == EEXIST && is_dead(has.incarnation))
 		rc = join(store, has.incarnation, &has);
 	for (before = has; rc == EEXIST && has.incarnation == before.incarnation && has.until_us == before.until_us;) {
-		hwts_set_me(store->db, store->share->putter); /* or puts from here would not tell its holder */
+		/* Under the other process's name, puts of this process would not notify that process. */
+		hwts_set_me(store->db, store->share->putter);
 		HWTS_POINT("name in use");
 		hwts_sleep_ns((has.left_us + 1000) * 1000);
 		bear_name(store);

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Takes free shards, chosen by share.c.  In control, or before there is one. */
+/* Takes free shards, which share.c has chosen.  Called by control, or by a start before control exists. */
 #include "ahead/ahead.h"
 #include "share/share.h"
 #include "store/shards.h"
 #include "store/store.h"
 
-/* The caller holds the lock. */
+/* The caller holds store->lock. */
 static void hold(hwt_store *store, struct hwts_shard *shard, const struct hwts_shard_row *taken)
 {
 	hwts_hold(store, taken);
@@ -14,8 +14,8 @@ static void hold(hwt_store *store, struct hwts_shard *shard, const struct hwts_s
 }
 
 /*
- * Rows of shards stay locked although the leases are over, perhaps by a process of the store that stands still amid an
- * exchange: ends the server's side of its connection.
+ * The row of a shard may stay locked after its owner's lease, by a process of the store that stands still amid an
+ * exchange.  Ends the server's side of that process's connection.
  */
 static void unblock(hwt_store *store, const struct hwts_shard_row *skipped, size_t n)
 {
@@ -28,7 +28,7 @@ static void unblock(hwt_store *store, const struct hwts_shard_row *skipped, size
 
 		if (!shard || hwt_now() - shard->locked_ns < most_ns)
 			continue;
-		shard->locked_ns = hwt_now(); /* if no connection was ended the lock is a user's */
+		shard->locked_ns = hwt_now(); /* the lock may be a user's: asks again after most_ns */
 		id = shard->id;
 	}
 	hwts_unlock(store);
@@ -39,7 +39,7 @@ static void unblock(hwt_store *store, const struct hwts_shard_row *skipped, size
 
 int hwts_share_take(hwt_store *store, struct hwts_shard_row *take, size_t *count)
 {
-	/* Listen first, then take, then read: so no news in between is missed. */
+	/* Listens first, then takes, then reads: no news in between is missed. */
 	int rc = store->engine->listen(hwts_conn(store, HWTS_CONTROL), take, *count, true);
 	size_t skipped = 0;
 
@@ -59,7 +59,7 @@ int hwts_share_take(hwt_store *store, struct hwts_shard_row *take, size_t *count
 			take[skipped++] = take[i];
 		} else if (shard && take[i].epoch != 0) {
 			hold(store, shard, &take[i]);
-			/* The shard had an owner. */
+			/* A shard without an owner has left_us 0. */
 			HWTS_TALLY(store, taken_over, take[i].left_us != 0 && !take[i].mine);
 		}
 	}

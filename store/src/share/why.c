@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Why timeouts that are due have not started.  The rooms below say what each knows; here the reasons come together that
- * one of them cannot see: whether there is a thread, and whether this process may begin anything.
+ * Why due timeouts have not started.  The rooms below give their reasons; this file adds those that no room knows:
+ * whether a thread is free, and whether this process may begin rows.
  */
 #include "runs/begun.h"
 #include "share/why.h"
@@ -14,7 +14,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-/* What those wait for that their groups would let start. */
+/* The reasons of timeouts that their groups would let start. */
 static const hwt_store_wait free_ones[] = { HWT_STORE_STARTS,      HWT_STORE_WAITS_THREAD, HWT_STORE_WAITS_TURN,
 					    HWT_STORE_WAITS_RULES, HWT_STORE_WAITS_READ,   HWT_STORE_WAITS_LEASE };
 
@@ -33,7 +33,7 @@ void hwts_waits_of_kind(hwt_store *store, struct hwts_kind *kind, struct hwts_wa
 	for (size_t i = 0; i < HWTS_COUNT(free_ones) && why != HWT_STORE_STARTS; i++)
 		if (free_ones[i] != why)
 			hwts_waits_move(waits, free_ones[i], why);
-	/* Without a lease nothing can be read: what was due when it was lost is the best that is known. */
+	/* Without a lease no row can be read: the rows that were due when it was lost are the best estimate. */
 	if (why == HWT_STORE_STARTS || hwts_trusted(store))
 		kind->lost.count = 0;
 	else if (waits->of[why].count == 0)
@@ -54,7 +54,7 @@ void hwts_waits_lose(hwt_store *store)
  * Warnings
  */
 
-/* NULL: somebody has asked for it, or another process looks. */
+/* NULL: no warning, as a user has asked for the wait, the row is about to start, or another process tells (NOBODY). */
 static const char *const texts[HWT_STORE_WAITS] = {
 	[HWT_STORE_WAITS_ELSEWHERE] = "runs of its group that a dead process had still count, and cannot be begun here",
 	[HWT_STORE_WAITS_RULES] = "new rules of its kind could not be read",
@@ -71,8 +71,8 @@ static bool is_of_process(size_t why)
 }
 
 /*
- * The oldest may have waited for something else before, so it counts only if the reason has been seen again and again
- * for two thirds of a lease.
+ * The oldest timeout may have waited for another reason before, so a reason counts only if it was seen again and
+ * again for two thirds of a lease.
  */
 static bool is_news(hwt_store *store, struct hwts_watch *watch, const struct hwts_wait *wait, int64_t age_ns)
 {
@@ -90,7 +90,7 @@ static bool is_news(hwt_store *store, struct hwts_watch *watch, const struct hwt
 static void watch(hwt_store *store, int64_t now_us, const char *kind, size_t why, struct hwts_watch *watch,
 		  const struct hwts_wait *wait)
 {
-	/* Of an unknown age: since it was first seen. */
+	/* Of an unknown age: since the reason was first seen. */
 	int64_t age_ns = wait->oldest_us == HWTS_NEVER ? hwt_now() - watch->since_ns
 						       : hwts_age_ns(now_us, wait->oldest_us);
 	char which[64];
@@ -105,7 +105,7 @@ static void watch(hwt_store *store, int64_t now_us, const char *kind, size_t why
 		hwts_warn(store, "kind %s: nothing waits any more, reason %s", kind, hwts_wait_word(why));
 }
 
-/* The kind behind this one, and what of it waits; NULL: there is none. */
+/* The kind after this one, and its waits; NULL: there is none. */
 static struct hwts_kind *look_at_next(hwt_store *store, struct hwts_kind *kind, struct hwts_waits *waits,
 				      int64_t *now_us)
 {
@@ -129,7 +129,7 @@ void hwts_waits_watch(hwt_store *store, struct hwts_watching *watching)
 		return;
 	watching->last_ns = hwt_now();
 	while ((kind = look_at_next(store, kind, &waits, &now_us)) != NULL) {
-		if (hwts_trusted(store)) /* a shard is being given, which somebody asked for */
+		if (hwts_trusted(store)) /* a shard is being given, as a stop or the balance wants */
 			waits.of[HWT_STORE_WAITS_LEASE].count = 0;
 		for (size_t i = 0; i < HWT_STORE_WAITS; i++)
 			if (texts[i] && !is_of_process(i))
