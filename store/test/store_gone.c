@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A database that is there and does not show what this process knows: tables that row level security hides, that were
- * emptied or replaced, or that may only be read.  Each is told in words of its own, by the call that finds it, or once
- * by a process that runs, and once more when it is over.
+ * A database that answers, but does not show what this process knows: tables that row level security hides, that were
+ * emptied or replaced, or that may only be read.  Each fault has its own text: the error of the call that finds the
+ * fault, or one warning of a running process, and one more when the fault is over.
  */
 #include "store_query.h"
 
@@ -14,7 +14,7 @@ static const char *const tables[] = { "meta", "kind", "shard", "group", "timeout
 #define WITH_MEMBERS HWTS_COUNT(tables)
 #define BUT_MEMBERS (WITH_MEMBERS - 1)
 
-/* The format has the prefix, then the table's name; more than once in this order. */
+/* format takes the prefix and the table's name, up to twice. */
 static void each_table(size_t n, const char *format)
 {
 	char text[512];
@@ -62,7 +62,7 @@ static void count_renewals(const char *point)
 		atomic_fetch_add(&renewals, 1);
 }
 
-/* A store of the world that is to run "a" and whose warnings are noted. */
+/* Opens a store with the kind "a", whose warnings are noted. */
 static hwt_store *open_noted_with_a(const char *url)
 {
 	hwt_store_config config = store_config();
@@ -85,7 +85,7 @@ static hwt_store *start_noted(const char *url)
 	return store;
 }
 
-/* A renewal finds it, and is tried again and again: that is told once. */
+/* Each renewal finds the fault, and the first one tells it. */
 static void is_told_once(hwt_store *store, const char *words)
 {
 	unsigned before;
@@ -98,7 +98,7 @@ static void is_told_once(hwt_store *store, const char *words)
 	CHECK_INT(told("works again"), ==, 0);
 }
 
-/* It is over: that is told once, and what was put and what is put now runs. */
+/* The end of the fault is told once; then was_put timeouts that were put before run, and one that is put now. */
 static void is_over_and_runs(hwt_store *store, const char *over, unsigned was_put)
 {
 	WAIT_FOR(told(over) > 0);
@@ -197,7 +197,10 @@ TEST(emptied_tables_are_told_once_and_take_no_puts)
 	is_over_and_runs(store, RENEWS, 0);
 }
 
-/* It has the number of another kind, or none: what is put under it would run as that, or never. */
+/*
+ * The number of kind a may be that of another kind now, or of none: what a put writes would run as that kind, or
+ * never.
+ */
 TEST(kinds_that_were_emptied_are_told_once_and_take_no_puts)
 {
 	hwt_store_spec spec = spec_of("a", 0);
@@ -255,7 +258,10 @@ static void remove_shards_of_b(const char *point)
 	count_renewals(point);
 }
 
-/* It is missed from the first look of control on, and a process that died long ago is buried all the same. */
+/*
+ * The shards are missing from the first look of control on.  The row of a process that died long ago is removed all
+ * the same.
+ */
 TEST(a_kind_without_shards_is_told_once_and_holds_up_no_other)
 {
 	fresh_world();
@@ -291,7 +297,7 @@ TEST(another_store_in_the_place_of_this_one_is_told_once)
 	put(other, "a", 0);
 }
 
-/* As a restore leaves it that was made beside the process: nothing stood still. */
+/* A restore beside the running process leaves the tables like this; nothing stood still. */
 TEST(a_row_of_a_process_that_was_removed_is_told_as_such)
 {
 	fresh_world();
@@ -349,7 +355,7 @@ TEST(tables_that_were_made_again_before_a_start_are_told_by_it_alone)
 
 TEST(tables_that_were_made_again_from_a_dump_are_told)
 {
-	NEEDS_POSTGRES(); /* of SQLite the row of the process tells, as above */
+	NEEDS_POSTGRES(); /* on SQLite the missing row of the process tells, as above */
 	fresh_world();
 	CLOSING hwt_store *store = start_noted(world.url);
 	replace_tables();
@@ -368,7 +374,7 @@ TEST(tables_that_were_made_again_from_a_dump_are_told)
  * Row level security
  */
 
-/* A world whose store belongs to somebody else: its role may read and write all tables. */
+/* Makes a store that belongs to another role; `role` may read and write all its tables. */
 static void fresh_role(char role[64], char url[TEXT_MAX])
 {
 	fresh_world();
@@ -406,7 +412,7 @@ TEST(an_open_names_the_table_that_row_level_security_hides)
 		CHECK_INT(open_noted(url, error), ==, EACCES);
 		CHECK(strstr(error, "row level security") != NULL);
 		CHECK(strstr(error, name) != NULL && strstr(error, role) != NULL);
-		CHECK_INT(open_noted(world.url, error), ==, 0); /* a superuser's */
+		CHECK_INT(open_noted(world.url, error), ==, 0); /* a superuser sees all rows */
 		(void)query("alter table %s disable row level security", name);
 	}
 	CHECK_INT(open_noted(url, error), ==, 0);
@@ -448,11 +454,14 @@ TEST(policies_that_may_hide_rows_are_a_warning_and_those_that_cannot_are_none)
 		    world.schema);
 	CHECK_INT(open_noted(url, error), ==, 0);
 	CHECK_INT(told("row level security"), ==, 1);
-	(void)query("alter policy p on %s_timeout to hwt using (true)", world.schema); /* of another role alone */
+	(void)query("alter policy p on %s_timeout to hwt using (true)", world.schema); /* for another role alone */
 	CHECK_INT(open_noted(url, error), ==, EACCES);
 }
 
-/* Policies of single commands are not looked into, and those of other tables are not read. */
+/*
+ * A policy for a single command is no sign that rows are hidden.  Policies of other tables are not read: the lock on
+ * such a table holds up no check.
+ */
 TEST(a_lease_that_is_lost_under_policies_that_show_all_is_had_again)
 {
 	NEEDS_POSTGRES();
@@ -497,7 +506,7 @@ TEST(a_start_says_that_row_level_security_hides_the_rows)
 		(void)query("alter table %s_%s enable row level security", world.schema, hidden[i]);
 		CHECK_CALL(hwt_store_start(store), EACCES);
 		CHECK(strstr(hwt_store_error(), "row level security") != NULL);
-		/* It may put rows there and sees none. */
+		/* The role may insert rows there, and sees none. */
 		(void)query("create policy p on %s_%s for insert with check (true)", world.schema, hidden[i]);
 		CHECK_CALL(hwt_store_start(store), EACCES);
 		CHECK(strstr(hwt_store_error(), "row level security hides") != NULL);
@@ -542,7 +551,7 @@ TEST(a_role_that_may_not_take_shards_is_told_once)
  * What may only be read
  */
 
-#define READ_ONLY "default_transaction_read_only is on" /* PostgreSQL 13 does not say so, and a text names both */
+#define READ_ONLY "default_transaction_read_only is on" /* PostgreSQL 13 does not say so: its text names both */
 #define STANDBY "this server is a standby:"
 
 TEST(a_role_that_may_only_read_is_told_as_such_and_once)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Why what is due has not started, as other processes see it: each tells it in its row at a renewal, and
- * hwt_store_each_kind adds up what the living ones tell.
+ * Why due timeouts have not started, as other processes see it: a renewal writes the counts into the row of its
+ * process, and hwt_store_each_kind adds up the counts of living processes.
  */
 #include "store_query.h"
 
@@ -48,7 +48,7 @@ static uint64_t told(hwt_store *store, hwt_store_wait why)
 	return kind_of(store, "a").waiting[why];
 }
 
-/* So many for this reason, and none for another. */
+/* Checks that this number of timeouts waits for this reason, and none for another. */
 static void check_told(hwt_store *store, hwt_store_wait why, uint64_t count)
 {
 	hwt_store_kind_info info = kind_of(store, "a");
@@ -63,13 +63,13 @@ static void check_told(hwt_store *store, hwt_store_wait why, uint64_t count)
 		}
 }
 
-/* On the clock of leases. */
+/* The time on the clock of leases. */
 static long long lease_clock_us(void)
 {
 	return world.sqlite ? hwts_boot_ns() / 1000 : now_us();
 }
 
-/* A process of kind 1 that no thread renews; waits is an expression of SQL. */
+/* Inserts a member that runs kind 1 and is never renewed.  waits is an expression of SQL. */
 static void insert_teller(const char *name, long long until_us, const char *waits)
 {
 	(void)query("insert into %s_member (name, incarnation, until_us, kinds, waits, waits_us) values ('%s', 7, %lld,"
@@ -109,7 +109,7 @@ TEST(the_counts_of_processes_are_added_up)
 	check_told(second, HWT_STORE_WAITS_PAUSE, 40);
 }
 
-/* A renewal: the lease ends later. */
+/* Waits for a renewal, after which the lease ends later. */
 static void renew(hwt_store *store)
 {
 	int64_t until_us = query("select until_us from %s_member", world.schema);
@@ -167,7 +167,7 @@ TEST(only_living_processes_tell)
 	insert_teller("alive", clock_us + 600000000, "'1:cap=2@0,pause=8@1700000000000000 77:row=1@0'");
 	CHECK_INT(told(store, HWT_STORE_WAITS_PAUSE), ==, 8);
 	CHECK_INT(told(store, HWT_STORE_WAITS_CAP), ==, 2);
-	CHECK_INT(kind_of(store, "a").waiting_oldest_ns[HWT_STORE_WAITS_CAP], ==, 0); /* nobody knows */
+	CHECK_INT(kind_of(store, "a").waiting_oldest_ns[HWT_STORE_WAITS_CAP], ==, 0); /* unknown */
 	CHECK_INT(kind_of(store, "a").waiting_age_ns, >=, HWT_S(5));
 }
 
@@ -223,7 +223,7 @@ TEST(what_nobody_of_the_library_has_written_changes_nothing)
 	CHECK_INT(told(store, HWT_STORE_WAITS_PAUSE), ==, 5);
 	CHECK_INT(told(store, HWT_STORE_WAITS_NOBODY), ==, 0);
 	CHECK_INT(told(store, HWT_STORE_STARTS), ==, 0);
-	/* Too many, too long; of a time that is none. */
+	/* Counts whose sum is too large, a text that is too long, times out of range. */
 	for (size_t i = 0, at = 0; i < 20; i++)
 		at += (size_t)snprintf(many + at, sizeof(many) - at, "%s1:pause=999999999999999999@1", i ? " " : "");
 	(void)query("update %s_member set waits = '%s'", world.schema, many);
@@ -251,7 +251,7 @@ TEST(what_nobody_of_the_library_has_written_changes_nothing)
 }
 
 /*
- * More than there is room for
+ * More kinds than a text has room for
  */
 
 #define MANY 100
@@ -264,7 +264,7 @@ static const char *name_of(unsigned i)
 	return name;
 }
 
-/* How many kinds are told of; each of them is older than those that are not. */
+/* Returns the number of kinds that are told, and checks that they are the oldest. */
 static unsigned count_told(hwt_store *store)
 {
 	unsigned count = 0;
@@ -343,7 +343,7 @@ TEST(what_is_due_in_shards_of_a_silent_process_waits_for_its_lease)
 	insert_teller("alive", lease_clock_us() + 600000000, "null");
 	insert_teller("dead", 1, "null");
 	shards = query("select count(distinct shard) from %s_timeout", world.schema);
-	check_told(store, HWT_STORE_WAITS_LEASE, (uint64_t)shards); /* nobody's */
+	check_told(store, HWT_STORE_WAITS_LEASE, (uint64_t)shards); /* of shards without an owner */
 	(void)query("update %s_shard set owner = 'dead'", world.schema);
 	check_told(store, HWT_STORE_WAITS_LEASE, (uint64_t)shards);
 	CHECK_INT(kind_of(store, "a").waiting_age_ns, ==, 0);
@@ -354,7 +354,7 @@ TEST(what_is_due_in_shards_of_a_silent_process_waits_for_its_lease)
 	CHECK_INT(told(store, HWT_STORE_WAITS_LEASE), ==, 0);
 }
 
-/* A process that stops, or cannot begin, is none of those that run its kinds, and tells of the shards that it holds. */
+/* A process that stops, or cannot begin, does not run its kinds, but tells of the shards that it holds. */
 TEST(nobody_is_told_of_shards_that_no_process_holds)
 {
 	CLOSING hwt_store *store = fresh_store();
@@ -370,7 +370,7 @@ TEST(nobody_is_told_of_shards_that_no_process_holds)
 		    world.schema);
 	CHECK_INT(told(store, HWT_STORE_WAITS_NOBODY), ==, 1);
 	CHECK_INT(told(store, HWT_STORE_WAITS_LEASE), ==, 20);
-	/* A process that runs other kinds now, under the name of one that ran this kind. */
+	/* The process runs other kinds now, under the name that the shards have. */
 	(void)query("update %s_shard set owner = 'stops'", world.schema);
 	(void)query("update %s_member set waits = null", world.schema);
 	check_told(store, HWT_STORE_WAITS_NOBODY, 1);

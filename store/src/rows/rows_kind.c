@@ -14,7 +14,10 @@ static int read_row(void *ctx, const struct hwts_value *row)
 	return 0;
 }
 
-/* Makes it, or sets what the first registration of a kind sets that a put has made; and reads it. */
+/*
+ * Makes a kind, or makes it again if it was removed, and reads it.  If a put has made the kind, its first
+ * registration sets mode and horizon.
+ */
 static int make_kind(struct hwts_conn *conn, const char *name, const struct hwts_kind_row *make,
 		     struct hwts_kind_row *is)
 {
@@ -52,7 +55,7 @@ int hwts_rows_kind(struct hwts_conn *conn, const char *name, const struct hwts_k
 		rc = no_kind(name);
 	if (rc == 0)
 		*out = is;
-	return rc == ECONNRESET ? ENOTCONN : rc; /* it may be made: then it is read the next time */
+	return rc == ECONNRESET ? ENOTCONN : rc; /* the kind may be made: the next call reads it */
 }
 
 int hwts_rows_kind_keep(struct hwts_conn *conn, const char *name, const struct hwts_kind_row *make,
@@ -76,7 +79,7 @@ struct kinds {
 	hwt_store_kind_info *infos;
 	int64_t *ids;
 	size_t count, room, id_room;
-	int64_t now_us, told_us; /* when a process has told what is being added */
+	int64_t now_us, told_us; /* since when the process whose text is added has told that text */
 };
 
 static void read_info(hwt_store_kind_info *info, const struct hwts_value *row)
@@ -96,9 +99,9 @@ static void read_info(hwt_store_kind_info *info, const struct hwts_value *row)
 }
 
 /*
- * Nobody counts what is due in shards that no living process holds: it is one at least in each of these, or one if no
- * living process runs the kind.  One that stops, or leaves the kind to others, is none of them, and tells of what it
- * still holds.
+ * No process counts the due timeouts of shards that no living process holds.  Each such shard with something due
+ * counts as one of LEASE; if no living process runs the kind, all together count as one of NOBODY.  A process that
+ * stops, or leaves the kind to others, does not run the kind, but tells of the shards that it still holds.
  */
 static void note_unheld(hwt_store_kind_info *info, uint64_t shards, int64_t oldest_ns)
 {
@@ -142,7 +145,7 @@ static void add_wait(void *ctx, int64_t kind, size_t why, const struct hwts_wait
 	}
 }
 
-/* Of a process: all that it says, or nothing if that is damaged, or its time is none. */
+/* Adds the text of a process: the whole text, or nothing if the text is damaged or its time is out of range. */
 static int add_waits(void *ctx, const struct hwts_value *row)
 {
 	struct kinds *kinds = ctx;
@@ -154,7 +157,7 @@ static int add_waits(void *ctx, const struct hwts_value *row)
 	return 0;
 }
 
-/* Living processes may hold shards of a kind that they do not run any more, and tell nothing of it. */
+/* A living process may hold shards of a kind that it does not run any more, and tells nothing of them. */
 static void note_nobody(hwt_store_kind_info *info, int64_t now_us)
 {
 	uint64_t told = 0;
@@ -192,7 +195,7 @@ int hwts_rows_kinds(struct hwts_conn *conn, hwt_store_kind_info **infos, size_t 
 /* A process that starts asks for its kinds under the same lock, once it has joined: hwts_rows_kind_keep. */
 int hwts_rows_kind_remove(struct hwts_conn *conn, const char *name)
 {
-	int64_t shards = -1; /* with rows; -1: there is no such kind */
+	int64_t shards = -1; /* the number of shards that have rows; -1: there is no such kind */
 	bool removed = false;
 	struct hwts_step steps[] = {
 		{ .sql = HWTS_SQL_KIND_LOCK },
