@@ -111,6 +111,36 @@ static void is_over_and_runs(hwt_store *store, const char *over, unsigned was_pu
 #define RENEWS "renewal works again"
 #define TAKES "taking shards works again"
 
+static void call_the_store(void *ctx, const char *text)
+{
+	hwt_store *store = *(hwt_store **)ctx;
+	hwt_store_stats stats = HWT_STORE_STATS_INIT;
+
+	note_warning(NULL, text);
+	if (store)
+		CHECK_INT(hwt_store_read_stats(store, &stats), ==, 0);
+}
+
+TEST(a_warning_that_calls_the_store_leaves_the_text_of_a_failure)
+{
+	hwt_store_config config;
+	unsigned failures = 0;
+	CLOSING hwt_store *store = NULL;
+
+	fresh_world();
+	config = store_config();
+	warning_count = 0;
+	config.warn = call_the_store;
+	config.warn_ctx = &store;
+	CHECK_CALL(hwt_store_open(&store, world.url, &config, NULL, 0), 0);
+	hwts_fails(store, HWTS_READ, hwts_fail(EIO, "it is broken"), NULL);
+	CHECK_INT(told("it is broken"), ==, 1);
+	CHECK(strcmp(hwt_store_error(), "it is broken") == 0);
+	hwts_works(store, HWTS_READ, &failures, NULL);
+	CHECK_INT(told("look-ahead works again"), ==, 1);
+	CHECK(strcmp(hwt_store_error(), "it is broken") == 0);
+}
+
 /* Task threads fail for themselves: one that works says nothing of the others. */
 TEST(what_task_threads_fail_with_is_told_once_and_is_over_when_none_fails)
 {

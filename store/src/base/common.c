@@ -9,7 +9,7 @@
 #include <time.h>
 #include <unistd.h>
 
-static _Thread_local char failure[512];
+static _Thread_local char failure[HWTS_FAILURE_MAX];
 
 #ifdef HWT_TEST
 _Atomic int64_t hwts_test_wall_us, hwts_test_boot_ns, hwts_test_look_took;

@@ -62,6 +62,7 @@ struct hwts_call {
 struct hwts_call hwts_enter(void);
 int hwts_leave(struct hwts_call call, int rc);
 
+#define HWTS_FAILURE_MAX 512 /* bytes of a text, with its end */
 /* Sets the thread's text and returns rc. */
 __attribute__((format(printf, 2, 3))) int hwts_fail(int rc, const char *format, ...);
 int hwts_fail_errno(int rc, const char *doing); /* the text is what errno value rc means */

@@ -7,7 +7,7 @@
 
 void hwts_warn(hwt_store *store, const char *format, ...)
 {
-	char text[1600];
+	char text[1600], failure[HWTS_FAILURE_MAX];
 	va_list args;
 
 	if (!store->config.warn)
@@ -15,7 +15,9 @@ void hwts_warn(hwt_store *store, const char *format, ...)
 	va_start(args, format);
 	(void)vsnprintf(text, sizeof(text), format, args);
 	va_end(args);
-	store->config.warn(store->config.warn_ctx, text);
+	hwts_cut(failure, sizeof(failure), hwts_fail_text(), strlen(hwts_fail_text()));
+	store->config.warn(store->config.warn_ctx, text); /* may call the store, which clears the text of the failure */
+	(void)hwts_fail(0, "%s", failure);
 }
 
 /*
