@@ -562,6 +562,28 @@ TEST(rows_that_row_level_security_hides_from_a_process_that_runs_are_told_once)
 	is_over_and_runs(store, RENEWS, 0);
 }
 
+/* The engine finds once that the tables are other ones; this process notes that until it can tell. */
+TEST(tables_that_were_made_again_and_hide_their_rows_are_told_by_the_next_start)
+{
+	NEEDS_POSTGRES();
+	char role[64], url[TEXT_MAX];
+
+	fresh_role(role, url);
+	CLOSING hwt_store *store = start_noted(url);
+	replace_tables();
+	each_table(WITH_MEMBERS, "grant select, insert, update, delete on %s_%s to public;"
+				 " alter table %s_%s enable row level security");
+	is_told_once(store, "row level security hides");
+	CHECK_CALL(hwt_store_stop(store), 0);
+	each_table(WITH_MEMBERS, "alter table %s_%s disable row level security");
+	CHECK_CALL(hwt_store_start(store), 0);
+	CHECK_INT(told("were replaced beside this process"), ==, 1);
+	put(store, "a", 0);
+	CHECK(wait_count(&ran, 1));
+	CHECK_INT(told("were replaced beside this process"), ==, 1);
+	atomic_store(&hwts_test_at, NULL);
+}
+
 TEST(a_role_that_may_not_take_shards_is_told_once)
 {
 	NEEDS_POSTGRES();

@@ -229,9 +229,8 @@ static int lost(hwt_store *store)
 	rc = hwts_check_here(store, hwts_conn(store, HWTS_CONTROL), missing, &loss->remade);
 	if (rc != 0)
 		return rc;
-	if (loss->remade)
-		hwts_share_tell_remade(store);
-	else if (!loss->told && loss->removed)
+	loss->told |= hwts_share_tell_remade(store);
+	if (!loss->told && loss->removed)
 		hwts_warn(store,
 			  "the lease of %s is lost: its row of %s_member was removed or changed: somebody has"
 			  " emptied that table, or restored a backup, or set the server's clock",
@@ -241,7 +240,6 @@ static int lost(hwt_store *store)
 			  "the lease of %s is lost: this process, its machine or the database stood still for too long",
 			  name);
 	loss->told = true;
-	loss->remade = false;
 	return hwts_share_join_again(store);
 }
 
@@ -274,6 +272,7 @@ static int renewed(hwt_store *store, const struct hwts_renewal *renewal, int64_t
 	}
 	hwts_unlock(store);
 	if (renewal->renewed) {
+		(void)hwts_share_tell_remade(store);
 		*loss = (struct hwts_loss){ .told = false };
 		return 0;
 	}

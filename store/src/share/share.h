@@ -8,9 +8,9 @@
 /* What is noted between the loss of a lease and the next renewal that succeeds. */
 struct hwts_loss {
 	bool counted, told; /* as a lost lease in the statistics; by a warning */
-	bool removed; /* the lease was lost while this process trusted it */
-	bool remade;  /* the tables were made again */
-	bool joined;  /* this process has joined, and no renewal has come back since */
+	bool removed;       /* the lease was lost while this process trusted it */
+	bool remade;        /* the tables were made again, which no warning has said yet; a start keeps this, too */
+	bool joined;        /* this process has joined, and no renewal has come back since */
 };
 
 struct hwts_share {
@@ -35,8 +35,8 @@ void hwts_share_close(hwt_store *store);
 /* Notes config.name, which may be NULL, and the name that the process has now as its putter. */
 void hwts_share_name(hwt_store *store, const char *name);
 void hwts_share_leave(hwt_store *store);
-void hwts_share_tell_remade(hwt_store *store);
-int64_t hwts_share_incarnation(void); /* a number that no other store has */
+bool hwts_share_tell_remade(hwt_store *store); /* true: loss.remade was set, and a warning has said so */
+int64_t hwts_share_incarnation(void);          /* a number that no other store has */
 /* The caller holds store->lock. */
 void hwts_share_abandon(hwt_store *store);
 bool hwts_share_is_abandoned(const hwt_store *store);

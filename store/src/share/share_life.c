@@ -154,12 +154,17 @@ static int joined(hwt_store *store, int rc)
 	return rc;
 }
 
-void hwts_share_tell_remade(hwt_store *store)
+bool hwts_share_tell_remade(hwt_store *store)
 {
-	hwts_warn(store,
-		  "the tables %s_* were replaced beside this process, by those of a backup perhaps: what ran since then"
-		  " runs again, and what was put since then is gone",
-		  store->db->prefix);
+	bool tells = store->share->loss.remade;
+
+	store->share->loss.remade = false;
+	if (tells)
+		hwts_warn(store,
+			  "the tables %s_* were replaced beside this process, by those of a backup perhaps: what ran"
+			  " since then runs again, and what was put since then is gone",
+			  store->db->prefix);
+	return tells;
 }
 
 /*
@@ -168,11 +173,10 @@ void hwts_share_tell_remade(hwt_store *store)
  */
 static int look_remade(hwt_store *store)
 {
-	bool remade = false;
-	int rc = hwts_look_hidden(store, hwts_conn(store, HWTS_CONTROL), false, &remade);
+	int rc = hwts_look_hidden(store, hwts_conn(store, HWTS_CONTROL), false, &store->share->loss.remade);
 
-	if (rc == 0 && remade)
-		hwts_share_tell_remade(store);
+	if (rc == 0)
+		(void)hwts_share_tell_remade(store);
 	return rc;
 }
 
@@ -199,7 +203,7 @@ int hwts_share_join(hwt_store *store)
 		bear_name(store);
 		rc = join(store, 0, &has);
 	}
-	store->share->loss = (struct hwts_loss){ .told = false };
+	store->share->loss = (struct hwts_loss){ .remade = store->share->loss.remade };
 	rc = joined(store, rc);
 	return rc ? rc : look_remade(store);
 }
