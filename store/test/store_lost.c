@@ -371,7 +371,7 @@ TEST(the_first_thread_whose_exchange_succeeds_again_calls_the_others)
 	CHECK_INT(hwts_asks_open(store), ==, 0);
 	CHECK_INT(hwts_reconnect(store, &conn, HWTS_CALL), ==, 0);
 	CHECK(!is_called(store));
-	hwts_works(store, HWTS_CALL, &failures, NULL);
+	hwts_works(store, HWTS_CALL, &failures);
 	CHECK(is_called(store));
 	CHECK(wait_count(&ran, 1)); /* else in ten minutes, which is longer than the wait */
 	CHECK_INT(pthread_join(thread, NULL), ==, 0);

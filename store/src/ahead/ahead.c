@@ -299,9 +299,9 @@ static int read_next(struct hwts_reader *reader, enum next next)
 				      : look(reader, conn);
 	}
 	if (rc == 0)
-		hwts_works(store, HWTS_READ, &reader->failures, NULL);
+		hwts_works(store, HWTS_READ, &reader->failures);
 	else if (!conn || !hwts_read_halts(conn))
-		hwts_fails(store, HWTS_READ, rc, NULL);
+		hwts_fails(store, HWTS_READ, rc);
 	return rc;
 }
 

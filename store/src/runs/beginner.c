@@ -241,7 +241,7 @@ static int ask(hwt_store *store, struct batch *batch, struct hwts_want *wants, s
 			refused = rc != 0 && conn->refused;
 		}
 		if (rc != 0 && !refused)
-			hwts_fails(store, HWTS_BEGIN, rc, NULL);
+			hwts_fails(store, HWTS_BEGIN, rc);
 		batch->unsure |= rc == ECONNRESET;
 		trip.reply_ns = hwt_now();
 		hwts_lock(store);
@@ -295,7 +295,7 @@ static int begin(hwt_store *store, struct batch *batch, unsigned *failures)
 	int64_t first = 0;
 
 	if (inherits != 0 && rc == 0)
-		hwts_fails(store, HWTS_BEGIN, inherits, NULL);
+		hwts_fails(store, HWTS_BEGIN, inherits);
 	if (store->engine->locks_rows)
 		hwts_unblock(store, batch->wants, batch->count, &batch->locked);
 	HWTS_POINT("begun");
@@ -373,7 +373,7 @@ static void work(hwt_store *store, struct batch *batch)
 		if (batch->count == 0)
 			continue;
 		if (begin(store, batch, &failures) == 0) {
-			hwts_works(store, HWTS_BEGIN, &failures, NULL);
+			hwts_works(store, HWTS_BEGIN, &failures);
 			continue;
 		}
 		hwts_lock(store);

@@ -116,13 +116,13 @@ static enum answer offer(struct ender *ender, struct hwts_row *rows)
 			conn->refused = false;
 			rc = hwts_rows_end(conn, rows);
 			if (rc == 0 || conn->refused) {
-				hwts_works(store, HWTS_END, &ender->failures, NULL);
+				hwts_works(store, HWTS_END, &ender->failures);
 				return rc == 0 ? TAKEN : REFUSED;
 			}
 			if (rc == ECONNRESET)
 				doubt(rows);
 		}
-		hwts_fails(store, HWTS_END, rc, NULL);
+		hwts_fails(store, HWTS_END, rc);
 		if (is_pointless(store)) {
 			doubt(rows);
 			return POINTLESS;

@@ -115,7 +115,6 @@ static void start(hwt_store *store, struct hwts_row *row)
 struct worker {
 	struct hwts_conn *conn;
 	unsigned failures;
-	int told; /* the failure of this thread; conns.h */
 };
 
 /* Opens the transaction of a run.  If that fails the row is given back. */
@@ -128,9 +127,9 @@ static void open_run(hwt_store *store, struct hwts_row *row, struct worker *work
 	if (rc == 0)
 		rc = store->engine->open_run(worker->conn, handle);
 	if (rc != 0)
-		hwts_fails(store, HWTS_TASK, rc, &worker->told);
+		hwts_fails(store, HWTS_TASK, rc);
 	else
-		hwts_works(store, HWTS_TASK, &worker->failures, &worker->told);
+		hwts_works(store, HWTS_TASK, &worker->failures);
 	hwts_lock(store);
 	hwts_ability_note(store, HWTS_TASK, rc == 0);
 	if (rc != 0)

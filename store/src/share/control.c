@@ -137,7 +137,7 @@ static bool connected(hwt_store *store)
 		hwts_conn(store, HWTS_CONTROL)->broken |= rc != 0;
 	}
 	if (rc != 0)
-		hwts_fails(store, HWTS_CONTROL, rc, NULL);
+		hwts_fails(store, HWTS_CONTROL, rc);
 	return rc == 0;
 }
 
@@ -222,11 +222,12 @@ static void keep_up(struct control *control, int shards)
 	hwt_store *store = control->store;
 
 	if (shards == 0) {
-		hwts_works(store, HWTS_TAKES, &control->takes, NULL);
+		hwts_works(store, HWTS_TAKES, &control->takes);
 	} else {
-		hwts_fails(store, HWTS_TAKES, shards, NULL);
+		hwts_fails(store, HWTS_TAKES, shards);
 		control->look_ns = HWTS_MIN(control->look_ns, hwt_now() + hwts_backoff_ns(++control->takes));
 	}
+	hwts_tell_works(store, HWTS_TASK);
 	store->engine->tend(hwts_conn(store, HWTS_CONTROL));
 	if (hwt_now() >= control->bury_ns) {
 		(void)hwts_rows_bury(hwts_conn(store, HWTS_CONTROL));
@@ -250,11 +251,11 @@ static void look(struct control *control)
 	control->looked_ns = hwt_now();
 	rc = hwts_share_look(store, &control->look_ns, &shards);
 	if (rc == 0) {
-		hwts_works(store, HWTS_CONTROL, &control->failures, NULL);
+		hwts_works(store, HWTS_CONTROL, &control->failures);
 		keep_up(control, shards);
 		return;
 	}
-	hwts_fails(store, HWTS_CONTROL, rc, NULL);
+	hwts_fails(store, HWTS_CONTROL, rc);
 	hwts_lock(store);
 	hwts_ask_done(store, HWTS_LOOK);
 	hwts_ability_away(store, rc != EAGAIN);

@@ -211,11 +211,19 @@ static const char *const words[HWTS_ERRANDS] = {
 	[HWTS_TAKES] = "taking shards",
 };
 
+static bool is_told(const struct hwts_told *told, int sort)
+{
+	for (size_t i = 0; i < HWTS_COUNT(told->sorts); i++)
+		if (told->sorts[i] == sort)
+			return true;
+	return false;
+}
+
 /*
  * A server that is away is one sort, whether a connection broke or cannot be made.  Each text of EIO is a sort.  If
- * control lacks a right, the other threads do not report the same.  Of several threads each may fail with its own sort.
+ * control lacks a right, the other threads do not report the same.
  */
-void hwts_fails(hwt_store *store, unsigned what, int rc, int *mine)
+void hwts_fails(hwt_store *store, unsigned what, int rc)
 {
 	struct hwts_told *all = store->conns->told, *told = &all[what];
 	const char *text = hwts_fail_text();
@@ -223,13 +231,13 @@ void hwts_fails(hwt_store *store, unsigned what, int rc, int *mine)
 	bool tells;
 
 	pthread_mutex_lock(&store->conns->lock);
-	tells = sort != told->sort && !(mine && *mine == sort) &&
-		!(sort == EACCES && what != HWTS_CONTROL && all[HWTS_CONTROL].sort == EACCES);
-	if (tells)
-		told->sort = sort;
-	if (mine) {
-		told->failing += *mine == 0;
-		*mine = sort;
+	told->failed_ns = hwt_now();
+	told->worked = false;
+	tells = !is_told(told, sort) &&
+		!(sort == EACCES && what != HWTS_CONTROL && is_told(&all[HWTS_CONTROL], EACCES));
+	if (tells) {
+		memmove(told->sorts + 1, told->sorts, sizeof(told->sorts) - sizeof(told->sorts[0]));
+		told->sorts[0] = sort;
 	}
 	pthread_mutex_unlock(&store->conns->lock);
 	if (tells)
@@ -239,30 +247,39 @@ void hwts_fails(hwt_store *store, unsigned what, int rc, int *mine)
 void hwts_fails_forget(hwt_store *store)
 {
 	pthread_mutex_lock(&store->conns->lock);
-	store->conns->told[HWTS_TASK] = (struct hwts_told){ .sort = 0 };
+	store->conns->told[HWTS_TASK] = (struct hwts_told){ .worked = false };
 	pthread_mutex_unlock(&store->conns->lock);
+}
+
+void hwts_tell_works(hwt_store *store, unsigned what)
+{
+	struct hwts_told *told = &store->conns->told[what];
+	/* A thread that fails tries again within two seconds. */
+	int64_t calm_ns = what == HWTS_TASK ? HWTS_MAX(store->config.lease_ns, HWT_S(2)) : 0;
+	bool over;
+
+	pthread_mutex_lock(&store->conns->lock);
+	over = told->sorts[0] != 0 && told->worked && hwt_now() - told->failed_ns >= calm_ns;
+	if (over)
+		*told = (struct hwts_told){ .worked = true };
+	pthread_mutex_unlock(&store->conns->lock);
+	if (over)
+		hwts_warn(store, "%s works again", words[what]);
 }
 
 /*
  * After more than two failures the other threads are woken, but not after fewer: where connections can be made and
  * statements still fail, threads that wake each other would never rest.
  */
-void hwts_works(hwt_store *store, unsigned what, unsigned *failures, int *mine)
+void hwts_works(hwt_store *store, unsigned what, unsigned *failures)
 {
-	struct hwts_told *told = &store->conns->told[what];
-	bool calls = *failures > 2, over;
+	bool calls = *failures > 2;
 
 	*failures = 0;
 	pthread_mutex_lock(&store->conns->lock);
-	if (mine) {
-		told->failing -= *mine != 0;
-		*mine = 0;
-	}
-	over = told->sort != 0 && told->failing == 0;
-	told->sort = over ? 0 : told->sort;
+	store->conns->told[what].worked = true;
 	pthread_mutex_unlock(&store->conns->lock);
-	if (over)
-		hwts_warn(store, "%s works again", words[what]);
+	hwts_tell_works(store, what);
 	if (!calls)
 		return;
 	hwts_lock(store);

@@ -5,15 +5,16 @@
 
 #include "rows/engine.h"
 
-/* What is told of: the exchanges of each role, and */
+/* Work that may fail again and again: the exchanges of each role, and */
 enum {
-	HWTS_TAKES = HWTS_ROLES, /* what control does about shards: the lease is renewed whatever becomes of that */
+	HWTS_TAKES = HWTS_ROLES, /* balancing shards, after a renewal that succeeded */
 	HWTS_ERRANDS
 };
 
 struct hwts_told {
-	int sort;         /* of the failure that was told last; 0: it works */
-	unsigned failing; /* where there are several threads: how many of them fail */
+	int sorts[4];      /* of the failures that were told, newest first; all 0: the errand works */
+	int64_t failed_ns; /* hwt_now() of the last failure */
+	bool worked;       /* an exchange has worked since */
 };
 
 struct hwts_conns {
@@ -36,17 +37,18 @@ int hwts_look_hidden(const hwt_store *store, struct hwts_conn *conn, bool missin
 int hwts_connect(hwt_store *store, enum hwts_role role, struct hwts_conn **conn);
 int hwts_connect_role(hwt_store *store, enum hwts_role role); /* connects again if the connection is broken */
 int hwts_reconnect(hwt_store *store, struct hwts_conn **conn, enum hwts_role role);
-/*
- * Warns of a failure, unless that sort was reported before; hwts_works reports its end.  mine: where a role has several
- * threads, the failure of this one, at first 0.  The end comes when none of them fails.
- */
-void hwts_fails(hwt_store *store, unsigned what, int rc, int *mine);
-void hwts_fails_forget(hwt_store *store); /* at a stop: no task thread is left to report that it works again */
+void hwts_fails(hwt_store *store, unsigned what, int rc); /* warns of a failure, unless that sort was told before */
+void hwts_fails_forget(hwt_store *store);                 /* at a stop: no task thread is left that may work again */
 /*
  * Call after an exchange; a connection alone is no success.  After failures the database is back, so the other threads
  * try at once, too.  Without store->lock.
  */
-void hwts_works(hwt_store *store, unsigned what, unsigned *failures, int *mine);
+void hwts_works(hwt_store *store, unsigned what, unsigned *failures);
+/*
+ * Warns that an errand works again.  One task thread may work while others fail, so task threads work again once one
+ * of them has worked and none has failed for a lease: control calls this for them.
+ */
+void hwts_tell_works(hwt_store *store, unsigned what);
 int hwts_conns_get(hwt_store *store, struct hwts_conn **conn);
 int hwts_conns_put(hwt_store *store, struct hwts_conn *conn, int rc); /* returns rc */
 void hwts_conns_init(struct hwts_conns *conns);
