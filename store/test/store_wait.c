@@ -683,6 +683,61 @@ TEST(a_database_that_is_away_is_warned_of)
 	check_over(HWT_STORE_WAITS_DATABASE);
 }
 
+static void *stop(void *store)
+{
+	CHECK_CALL(hwt_store_stop(store), 0);
+	return NULL;
+}
+
+/* Looks for warnings as control does, as if a lease and more had passed since timeouts were first seen to wait. */
+static void watch_leases(hwt_store *store)
+{
+	struct hwts_watching watching = { .last_ns = hwt_now() - HWT_S(600) };
+
+	watching.of[HWT_STORE_WAITS_LEASE].since_ns = watching.last_ns;
+	hwts_waits_watch(store, &watching);
+}
+
+/* The lease is held: the timeouts wait because the stop does, which waits for a task. */
+TEST(a_stop_that_waits_for_a_task_is_no_lost_lease)
+{
+	CLOSING hwt_store *store = FRESH(.threads = 1, .warn = note_warning);
+	hwt_store_kind kind = KIND(.name = "a", .task = hold, .shards = 1);
+	hwt_store_spec spec = SPEC("a", 0, .flags = HWT_STORE_ABSOLUTE, .due_us = now_us() - 3600000000);
+	int64_t trusted_ns;
+	pthread_t thread;
+
+	hear_warnings();
+	atomic_store(&started, 0);
+	atomic_store(&held, true);
+	CHECK_CALL(register_patiently(store, &kind), 0);
+	CHECK_CALL(hwt_store_start(store), 0);
+	CHECK(wait_held(store, 1));
+	WAIT_READ(store);
+	put_in(store, NULL, 1);
+	CHECK(wait_count(&started, 1));
+	for (int i = 0; i < 3; i++)
+		(void)put_spec(store, &spec);
+	check_waits(store, HWT_STORE_WAITS_THREAD, 3);
+	trusted_ns = LOCKED(store, store->clock->trusted_ns);
+	CHECK_INT(pthread_create(&thread, NULL, stop, store), ==, 0);
+	WAIT_FOR(LOCKED(store, store->clock->trusted_ns) != trusted_ns); /* control renews for the stop, and waits */
+	check_waits(store, HWT_STORE_WAITS_LEASE, 3);
+	watch_leases(store);
+	CHECK_INT(atomic_load(&told[HWT_STORE_WAITS_LEASE].begins), ==, 0);
+	hwts_lock(store);
+	trusted_ns = store->clock->trusted_ns;
+	hwts_trust(store, 0);
+	hwts_unlock(store);
+	watch_leases(store);
+	CHECK_INT(atomic_load(&told[HWT_STORE_WAITS_LEASE].begins), ==, 1);
+	hwts_lock(store);
+	hwts_trust(store, trusted_ns);
+	hwts_unlock(store);
+	atomic_store(&held, false);
+	CHECK_INT(pthread_join(thread, NULL), ==, 0);
+}
+
 #ifdef HWT_STORE_POSTGRES
 TEST(a_lease_that_cannot_be_renewed_is_warned_of)
 {
