@@ -445,12 +445,37 @@ class store
 	template <class F> [[nodiscard]] std::error_code each(const which &of, F &&f)
 	{
 		const hwt_store_which native = of.native();
-		each_call<std::remove_reference_t<F>> ctx{ f, nullptr };
-		const int rc = hwt_store_each_ex(self_->store, &native, ctx.call, &ctx);
 
-		if (ctx.thrown)
-			std::rethrow_exception(ctx.thrown);
-		return detail::error(rc);
+		return list<hwt_store_info>(
+		    f, [&](auto visit, void *ctx) { return hwt_store_each_ex(self_->store, &native, visit, ctx); });
+	}
+
+	/* hwt_store_each_kind: f(const hwt_store_kind_info &), until it returns false. */
+	template <class F> [[nodiscard]] std::error_code each_kind(F &&f)
+	{
+		return list<hwt_store_kind_info>(
+		    f, [&](auto visit, void *ctx) { return hwt_store_each_kind(self_->store, visit, ctx); });
+	}
+	/* hwt_store_each_group: f(const hwt_store_group_info &), until it returns false. */
+	template <class F> [[nodiscard]] std::error_code each_group(std::string kind, F &&f)
+	{
+		const detail::text of(std::move(kind));
+
+		return list<hwt_store_group_info>(f, [&](auto visit, void *ctx) {
+			return hwt_store_each_group(self_->store, detail::c_str(of), visit, ctx);
+		});
+	}
+
+	/* hwt_store_read_stats, hwt_store_read_kind_stats; out begins as HWT_STORE_STATS_INIT. */
+	[[nodiscard]] std::error_code stats(hwt_store_stats &out) noexcept
+	{
+		return detail::error(hwt_store_read_stats(self_->store, &out));
+	}
+	[[nodiscard]] std::error_code stats(std::string kind, hwt_store_stats &out) noexcept
+	{
+		const detail::text of(std::move(kind));
+
+		return detail::error(hwt_store_read_kind_stats(self_->store, detail::c_str(of), &out));
 	}
 
 	/* hwt_store_fd, hwt_store_next.  If `out` still has a run, that run fails, as in its destructor. */
@@ -497,11 +522,11 @@ class store
 		}
 	};
 
-	template <class F> struct each_call {
+	template <class Info, class F> struct each_call {
 		F &f;
 		std::exception_ptr thrown;
 
-		static bool call(void *ctx, const hwt_store_info *info) noexcept
+		static bool call(void *ctx, const Info *info) noexcept
 		{
 			each_call &self = *static_cast<each_call *>(ctx);
 
@@ -513,6 +538,17 @@ class store
 			}
 		}
 	};
+
+	/* Calls each(visit, ctx), a C call that calls visit, and so f, with each Info. */
+	template <class Info, class F, class Each> static std::error_code list(F &f, Each each)
+	{
+		each_call<Info, F> ctx{ f, nullptr };
+		const int rc = each(ctx.call, &ctx);
+
+		if (ctx.thrown)
+			std::rethrow_exception(ctx.thrown);
+		return detail::error(rc);
+	}
 
 	/* The part that keeps its address when a store is moved. */
 	struct self {

@@ -311,6 +311,43 @@ TEST(each_calls_a_lambda_which_may_end_it_or_throw)
 	CHECK_INT(n, ==, 1);
 }
 
+TEST(kinds_groups_and_statistics_say_why_what_is_due_waits)
+{
+	hwt::store store = open_fresh();
+	hwt_store_stats stats = HWT_STORE_STATS_INIT;
+	std::string kinds, groups;
+	bool thrown = false;
+
+	CHECK(!GETS(store.add(quick("a"), [](const hwt_store_run &) {})));
+	CHECK(!GETS(hwt::detail::error(hwt_store_pause(store.native(), "a", "g"))));
+	(void)put(store, hwt::spec("a").group("g"));
+	(void)put(store, hwt::spec("b").in(1h));
+	start(store);
+	CHECK(wait_for([&] { return !store.stats("a", stats) && stats.waiting[HWT_STORE_WAITS_PAUSE] == 1; }));
+	CHECK(!store.stats(stats));
+	CHECK_INT(stats.waiting[HWT_STORE_WAITS_PAUSE], ==, 1);
+	CHECK(store.stats("c", stats) == std::errc::no_such_file_or_directory);
+	CHECK(!GETS(store.each_group("a", [&](const hwt_store_group_info &info) {
+		groups += std::string(info.group) + (info.paused ? " paused" : "");
+		return true;
+	})));
+	CHECK(groups == "g paused");
+	CHECK(GETS(store.each_group(std::string("a\0b", 3), [](const hwt_store_group_info &) { return true; })) ==
+	      std::errc::invalid_argument);
+	CHECK(!GETS(store.each_kind([&](const hwt_store_kind_info &info) {
+		kinds += info.kind + std::to_string(info.processes) + " ";
+		return info.kind[0] != 'b';
+	})));
+	CHECK(kinds == "a1 b0 ");
+	try {
+		(void)GETS(
+		    store.each_kind([](const hwt_store_kind_info &) -> bool { throw std::runtime_error("enough"); }));
+	} catch (const std::runtime_error &) {
+		thrown = true;
+	}
+	CHECK(thrown);
+}
+
 /* Each attempt of one timeout answers differently; the last one is FAILED, and its error is kept. */
 TEST(a_task_answers_with_a_number_an_error_code_or_what_its_run_returns)
 {
