@@ -51,6 +51,9 @@ static int64_t next_time(hwt_timer *timer, int64_t now_ns)
 		return grid_time(&timer->grid, timer->worker.tick);
 	if (!hwt_lanes_are_empty(&timer->lanes))
 		return now_ns;
+	/* The next pass places what runs again and is held. */
+	if (timer->wheel->held.first != NULL && (due == HWT_TICK_NEVER || grid_time(&timer->grid, due) > now_ns))
+		return now_ns;
 	return due == HWT_TICK_NEVER ? INT64_MAX : grid_time(&timer->grid, due);
 }
 

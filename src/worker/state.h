@@ -111,7 +111,8 @@ static inline bool worker_left_nothing(const struct hwt_worker *worker)
 {
 	const struct hwt_wheel *wheel = worker->wheel;
 
-	return !worker->bound.is_cut && wheel->unplaced.first == NULL && wheel->postponed.first == NULL;
+	return !worker->bound.is_cut && wheel->unplaced.first == NULL && wheel->postponed.first == NULL &&
+	       wheel->held.first == NULL;
 }
 
 /* Returns the time of the timer's clock. */

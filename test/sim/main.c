@@ -52,6 +52,7 @@ static void live_with_any(void)
 static const struct sim_known known[] = {
 	{ live_with_a_loop, 200147, "a ring was noted only when it was over: the loop missed an edge" },
 	{ live_with_any, 79, "what was cancelled without a place went home from the middle of a list" },
+	{ live_with_any, 1000197, "a call without more room forgot what runs again and is held" },
 };
 
 static void run_seeds(void (*scenario)(void), unsigned others)
