@@ -511,7 +511,7 @@ HWT_API int hwt_timer_advance_batch(hwt_timer *timer, int64_t now_ns, hwt_fired 
  * only if nothing that can become due is pending.
  * Returns  0 and *next_ns; EINVAL, also without HWT_CALLER_DRIVEN; EBUSY, also around the task that calls; ECANCELED.
  * Threads  waits some instructions for the begin or the end of an advance, and for a trim.
- * Cost     a mutex and some seven loads for each lane. */
+ * Cost     an atomic exchange and some seven loads for each lane. */
 HWT_API int hwt_timer_next(hwt_timer *timer, int64_t *next_ns);
 
 /* Gives memory that no timeout needs now back to the system, as the worker does by itself some seconds after a burst.

@@ -273,8 +273,11 @@ static int64_t drive(hwt_timer *timer, int64_t now_ns, uint64_t room)
 static int advance_slowly(hwt_timer *timer, int64_t now_ns, uint64_t room, int64_t *next_ns)
 {
 	int cancel_before = thread_no_cancel(); /* a cancelled thread finishes its tasks, too */
-	int rc = begin(timer, now_ns), rc_of_end;
+	int rc, rc_of_end;
 
+	/* Relaxed: all that happens before the end is published by the end, [driver]. */
+	atomic_store_explicit(&timer->driver, DRIVER_BUSY, memory_order_relaxed);
+	rc = begin(timer, now_ns);
 	if (rc == 0)
 		*next_ns = drive(timer, now_ns, room);
 	rc_of_end = hwt_driver_end(timer);
@@ -285,35 +288,15 @@ static int advance_slowly(hwt_timer *timer, int64_t now_ns, uint64_t room, int64
 /* Makes an advance.  The caller has the driver's word, which is given back here. */
 static inline int advance(hwt_timer *timer, int64_t now_ns, uint64_t room, int64_t *next_ns)
 {
+	bool stops;
+
 	if (unlikely(!is_quiet(timer, now_ns)))
 		return advance_slowly(timer, now_ns, room, next_ns);
 	account(timer, now_ns);
 	*next_ns = timer->quiet.until_ns;
-	return hwt_driver_end(timer);
-}
-
-/* Takes the driver's word once no other thread looks or trims.  Returns the word before, which is not LOOK. */
-static int take_behind_look(hwt_timer *timer)
-{
-	int was;
-
-	pthread_mutex_lock(&timer->monitor.mutex);
-	was = hwt_driver_take(timer, DRIVER_BUSY);
-	pthread_mutex_unlock(&timer->monitor.mutex);
-	return was;
-}
-
-/* Takes the driver's word for an advance.  Returns 0, EBUSY or ECANCELED. */
-static int take(hwt_timer *timer)
-{
-	int was = hwt_driver_take(timer, DRIVER_BUSY), state;
-
-	if (unlikely(was == DRIVER_LOOK))
-		was = take_behind_look(timer);
-	if (likely(was == DRIVER_FREE))
-		return 0;
-	state = atomic_load_explicit(&timer->state, memory_order_acquire); /* [started] */
-	return state == TIMER_INIT || state == TIMER_DRIVEN ? EBUSY : ECANCELED;
+	stops = worker_has_to_stop(&timer->worker); /* before the word is free: as in hwt_driver_end */
+	driver_free(timer);
+	return unlikely(stops) ? ECANCELED : 0;
 }
 
 int hwt_timer_advance(hwt_timer *timer, int64_t now_ns, int64_t *next_ns)
@@ -324,7 +307,7 @@ int hwt_timer_advance(hwt_timer *timer, int64_t now_ns, int64_t *next_ns)
 	CHECK_TIMER(timer);
 	if (timer == NULL || (timer->config.flags & (HWT_CALLER_DRIVEN | HWT_COLLECT)) != HWT_CALLER_DRIVEN)
 		return EINVAL;
-	rc = take(timer);
+	rc = driver_take(timer);
 	if (rc != 0)
 		return rc;
 	rc = advance(timer, now_ns, UINT64_MAX, &next);
@@ -352,7 +335,7 @@ int hwt_timer_advance_batch(hwt_timer *timer, int64_t now_ns, hwt_fired *out, si
 	CHECK_TIMER(timer);
 	if (timer == NULL || !timer_collects(timer) || fired == NULL || (out == NULL && n > 0))
 		return EINVAL;
-	rc = take(timer);
+	rc = driver_take(timer);
 	if (rc != 0)
 		return rc;
 	timer->collected = &collected;

@@ -6,23 +6,27 @@
 
 #include <errno.h>
 
-int hwt_driver_take(hwt_timer *timer, int as)
+int hwt_driver_wait(hwt_timer *timer)
 {
-	int was = DRIVER_FREE;
+	unsigned turns = 0;
 
 	/*
 	 * For a task of an executor the advance counts as in progress, as for any task, even if it has returned by now.
 	 */
-	if (unlikely(timer->tasks.count > 0) && current_task_is_in_timer(timer))
-		return DRIVER_BUSY;
-	/* Acquire: [driver].  On failure relaxed: the caller tries again under the mutex, or gives up. */
-	atomic_compare_exchange_strong_explicit(&timer->driver, &was, as, memory_order_acquire, memory_order_relaxed);
-	return was;
-}
+	if (timer->tasks.count > 0 && current_task_is_in_timer(timer))
+		return EBUSY;
+	for (;;) {
+		int was = DRIVER_FREE;
 
-void hwt_driver_free(hwt_timer *timer)
-{
-	atomic_store_explicit(&timer->driver, DRIVER_FREE, memory_order_release); /* [driver] */
+		/* Acquire: [driver].  On failure relaxed: the word is tried again, or the call gives up. */
+		if (atomic_compare_exchange_strong_explicit(&timer->driver, &was, DRIVER_LOOK, memory_order_acquire,
+							    memory_order_relaxed))
+			return 0;
+		if (was != DRIVER_LOOK)
+			return was == DRIVER_BUSY ? EBUSY : ECANCELED;
+		HWT_POINT("blocked");
+		hwt_thread_give_way(&turns);
+	}
 }
 
 int hwt_driver_end(hwt_timer *timer)
@@ -50,15 +54,19 @@ int hwt_driver_end(hwt_timer *timer)
 void hwt_driver_close(hwt_timer *timer)
 {
 	int was = DRIVER_FREE;
+	unsigned turns = 0;
 
-	/*
-	 * The mutex excludes a look, but an advance may begin or end at this moment.  Acquire: [driver].  On failure
-	 * relaxed: the loop tries again.
-	 */
+	/* Acquire: [driver].  On failure relaxed: the loop tries again.  The end of a LOOK is waited for. */
 	while (!atomic_compare_exchange_strong_explicit(&timer->driver, &was,
 							was == DRIVER_FREE ? DRIVER_CLOSED : DRIVER_AWAITED,
-							memory_order_acquire, memory_order_relaxed))
+							memory_order_acquire, memory_order_relaxed)) {
 		HWT_POINT("close driver");
+		if (was == DRIVER_BUSY)
+			continue;
+		was = DRIVER_FREE;
+		HWT_POINT("blocked");
+		hwt_thread_give_way(&turns);
+	}
 	while (atomic_load_explicit(&timer->driver, memory_order_acquire) == DRIVER_AWAITED) /* [driver] */
 		pthread_cond_wait(&timer->monitor.changed, &timer->monitor.mutex);
 }
@@ -72,14 +80,16 @@ static int trim_driven(hwt_timer *timer, size_t *bytes)
 	struct hwt_worker *worker = &timer->worker;
 	size_t before = hwt_worker_given(worker);
 	int state = atomic_load_explicit(&timer->state, memory_order_relaxed); /* relaxed: under the mutex */
+	int rc;
 
 	if (state != TIMER_INIT && state != TIMER_DRIVEN)
 		return ECANCELED;
-	if (hwt_driver_take(timer, DRIVER_LOOK) != DRIVER_FREE)
-		return EBUSY;
+	rc = driver_take(timer);
+	if (rc != 0)
+		return rc;
 	hwt_worker_trim_now(worker);
 	*bytes = hwt_worker_given(worker) - before;
-	hwt_driver_free(timer);
+	driver_free(timer);
 	return 0;
 }
 

@@ -14,33 +14,13 @@ static int64_t next_since(hwt_timer *timer)
 {
 	/* Relaxed: [driver]. */
 	int64_t told_ns = atomic_load_explicit(&timer->told_ns, memory_order_relaxed);
-	int64_t come_ns = hwt_lanes_earliest(&timer->lanes), next_ns = timer->quiet.until_ns;
-	int64_t tick = grid_tick_of(&timer->grid, come_ns);
+	int64_t come_ns = hwt_lanes_earliest(&timer->lanes), next_ns = timer->quiet.until_ns, tick;
 
 	if (come_ns == INT64_MAX)
-		return next_ns;
+		return next_ns; /* the timer may be starting: only what has come shows the grid */
+	tick = grid_tick_of(&timer->grid, come_ns);
 	come_ns = tick <= grid_ticks_passed(&timer->grid, told_ns) ? told_ns : grid_time(&timer->grid, tick);
 	return come_ns < next_ns ? come_ns : next_ns;
-}
-
-/* Under the mutex.  The driver's word lets this thread read what otherwise only the driver reads. */
-static int look(hwt_timer *timer, int64_t *next_ns)
-{
-	/* Relaxed: under the mutex. */
-	switch (atomic_load_explicit(&timer->state, memory_order_relaxed)) {
-	case TIMER_INIT:
-		*next_ns = INT64_MAX;
-		return 0;
-	case TIMER_DRIVEN:
-		break;
-	default:
-		return ECANCELED;
-	}
-	if (hwt_driver_take(timer, DRIVER_LOOK) != DRIVER_FREE)
-		return EBUSY;
-	*next_ns = next_since(timer);
-	hwt_driver_free(timer);
-	return 0;
 }
 
 int hwt_timer_next(hwt_timer *timer, int64_t *next_ns)
@@ -50,23 +30,25 @@ int hwt_timer_next(hwt_timer *timer, int64_t *next_ns)
 	CHECK_TIMER(timer);
 	if (timer == NULL || next_ns == NULL || !timer_is_driven(timer))
 		return EINVAL;
-	pthread_mutex_lock(&timer->monitor.mutex);
-	rc = look(timer, next_ns);
-	pthread_mutex_unlock(&timer->monitor.mutex);
-	return rc;
+	rc = driver_take(timer);
+	if (rc != 0)
+		return rc;
+	*next_ns = next_since(timer);
+	driver_free(timer);
+	return 0;
 }
 
 /* Makes the alarm, under the mutex.  The alarm rings until the next advance sets it. */
 static int make_alarm(hwt_timer *timer)
 {
-	int rc;
+	int rc = driver_take(timer);
 
-	if (hwt_driver_take(timer, DRIVER_LOOK) != DRIVER_FREE)
-		return EBUSY;
+	if (rc != 0)
+		return rc;
 	rc = hwt_sleeper_make_alarm(&timer->lanes.idle.sleeper);
 	if (rc == 0)
 		timer->quiet.from_ns = INT64_MAX;
-	hwt_driver_free(timer);
+	driver_free(timer);
 	return rc;
 }
 

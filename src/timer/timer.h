@@ -50,14 +50,16 @@ enum timer_state {
 /*
  * The driver's word: which thread may touch the passes of a DRIVEN timer:
  *
- *     FREE <---> BUSY       begin and end of hwt_timer_advance, which take no lock
- *     FREE <---> LOOK       a look of some instructions, or a trim, under the mutex; an advance waits for the mutex
+ *     FREE <---> LOOK       some instructions: hwt_timer_next, an advance with nothing to do; or a trim.  Others wait
+ *     LOOK ----> BUSY       an advance that makes passes
+ *     BUSY ----> FREE       its end
  *     FREE ----> CLOSED     a stop, under the mutex
  *     BUSY ----> AWAITED    a stop in the middle of an advance, whose end then makes it CLOSED, under the mutex
  *
- * Both are exchanges on one word, so a stop and an advance that begin at the same moment see each other.
+ * Only the thread that has LOOK ends it, by a store.  All other edges are exchanges, so a stop and an advance that
+ * begin at the same moment see each other.
  */
-enum timer_driver { DRIVER_FREE, DRIVER_BUSY, DRIVER_LOOK, DRIVER_AWAITED, DRIVER_CLOSED };
+enum timer_driver { DRIVER_FREE, DRIVER_LOOK, DRIVER_BUSY, DRIVER_AWAITED, DRIVER_CLOSED };
 
 /*
  * until_ns: the answer of the last advance.  While from_ns <= now < until_ns no timeout in the wheel is due, and the
@@ -192,13 +194,30 @@ static inline int timer_state_with_worker(const hwt_timer *timer)
  */
 int hwt_timer_launch(hwt_timer *timer);
 
-/* Takes the driver's word if it is FREE.  Returns the word before.  (This and what follows: driver.c) */
-int hwt_driver_take(hwt_timer *timer, int as);
+/* Slow half of driver_take: waits for the end of a LOOK.  (This and what follows: driver.c) */
+int hwt_driver_wait(hwt_timer *timer);
+
+/* Takes the driver's word as LOOK.  Returns 0; EBUSY: an advance is in progress; or ECANCELED. */
+static inline int driver_take(hwt_timer *timer)
+{
+	int was = DRIVER_FREE;
+
+	/* Acquire: [driver].  On failure relaxed: hwt_driver_wait tries again. */
+	if (likely(timer->tasks.count == 0) &&
+	    likely(atomic_compare_exchange_strong_explicit(&timer->driver, &was, DRIVER_LOOK, memory_order_acquire,
+							   memory_order_relaxed)))
+		return 0;
+	return hwt_driver_wait(timer);
+}
 
 /* Gives the driver's word back from LOOK. */
-void hwt_driver_free(hwt_timer *timer);
+static inline void driver_free(hwt_timer *timer)
+{
+	HWT_POINT("driver looks");
+	atomic_store_explicit(&timer->driver, DRIVER_FREE, memory_order_release); /* [driver] */
+}
 
-/* Ends an advance.  Returns 0; or, if a stop has begun meanwhile, wakes the stop and returns ECANCELED. */
+/* Ends an advance from BUSY.  Returns 0; or, if a stop has begun meanwhile, wakes the stop and returns ECANCELED. */
 int hwt_driver_end(hwt_timer *timer);
 
 /* Keeps advances out from now on, and waits for the end of an advance in progress.  Under the mutex. */
