@@ -286,7 +286,7 @@ TEST(a_task_of_an_advance_tells_nobody_also_with_a_descriptor)
 {
 	NEEDS_LINUX();
 	(void)begin_loop(count_tellings);
-	CHECK(loop->alarm_tick >= 0);
+	CHECK_INT(idle_told(&loop->lanes.idle), >, IDLE_NAP);
 	meanwhile("idle look", advance_loop);
 	CHECK_INT(hwt_new_timeout_at(loop, schedule_earlier, NULL, loop_ns, NULL), ==, 0);
 	CHECK(meanwhile_came());

@@ -121,12 +121,3 @@ void hwt_idle_set_alarm(struct hwt_idle *idle, int64_t time_ns)
 	     sleeper_has_stepped(&idle->sleeper)))
 		(void)hwt_sleeper_set_alarm(&idle->sleeper, 0);
 }
-
-bool hwt_idle_is_told(const struct hwt_idle *idle)
-{
-	if (!idle_is_watched(idle))
-		return true;
-	/* Relaxed: a producer that claims the word after this load rings after it. */
-	return atomic_load_explicit(&idle->wake_for_ns, memory_order_relaxed) > IDLE_NAP &&
-	       atomic_load_explicit(&idle->rings, memory_order_acquire) == 0; /* [rung] */
-}

@@ -105,11 +105,14 @@ static inline bool idle_is_watched(const struct hwt_idle *idle)
 	return idle->sleeper.ring != NULL || idle_alarm(idle) >= 0;
 }
 
-/*
- * Returns true if the published time still holds: no producer has rung since the alarm was set, or the loop has neither
- * an alarm nor a function.
- */
-bool hwt_idle_is_told(const struct hwt_idle *idle);
+/* Returns the published time while no producer has rung since the alarm was set; otherwise IDLE_AWAKE. */
+static inline int64_t idle_told(const struct hwt_idle *idle)
+{
+	/* Relaxed: a producer that claims the word after this load rings after it. */
+	int64_t told_ns = atomic_load_explicit(&idle->wake_for_ns, memory_order_relaxed);
+
+	return atomic_load_explicit(&idle->rings, memory_order_acquire) == 0 ? told_ns : IDLE_AWAKE; /* [rung] */
+}
 
 /* Wakes the worker, unless another thread has woken it since idle_look returned seen_ns. */
 void hwt_idle_wake(struct hwt_idle *idle, int64_t seen_ns);

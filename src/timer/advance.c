@@ -42,19 +42,21 @@ static void pass(hwt_timer *timer, int64_t now_ns)
 	} while (more && ++passes < MAX_PASSES && !worker_has_to_stop(worker) && !worker_is_full(worker));
 }
 
+/* Returns the time at which a timeout in the wheel is due.  INT64_MAX: there is none. */
+static int64_t due_time(const hwt_timer *timer)
+{
+	return grid_time(&timer->grid, hwt_wheel_next_due(timer->wheel)); /* for HWT_TICK_NEVER, too */
+}
+
 /* Returns the time at which there is work again, as far as the timer knows. */
 static int64_t next_time(hwt_timer *timer, int64_t now_ns)
 {
-	int64_t due = hwt_wheel_next_due(timer->wheel);
-
 	if (timer->worker.bound.is_cut)
 		return grid_time(&timer->grid, timer->worker.tick);
 	if (!hwt_lanes_are_empty(&timer->lanes))
 		return now_ns;
 	/* The next pass places what runs again and is held. */
-	if (timer->wheel->held.first != NULL && (due == HWT_TICK_NEVER || grid_time(&timer->grid, due) > now_ns))
-		return now_ns;
-	return due == HWT_TICK_NEVER ? INT64_MAX : grid_time(&timer->grid, due);
+	return timer->wheel->held.first != NULL && due_time(timer) > now_ns ? now_ns : due_time(timer);
 }
 
 /*
@@ -70,17 +72,24 @@ static int64_t next_alarm(hwt_timer *timer, int64_t now_ns)
 	hwt_idle_set_alarm(idle, next_ns <= now_ns ? 0 : next_ns);
 	if (next_ns <= now_ns)
 		return next_ns;
-	if (hwt_idle_begin(idle, due == HWT_TICK_NEVER ? INT64_MAX : grid_time(&timer->grid, due - 1)) &&
-	    hwt_lanes_are_empty(&timer->lanes)) {
-		if (idle_alarm(idle) >= 0)
-			timer->alarm_tick = due;
+	if (hwt_idle_begin(idle, grid_time(&timer->grid, due - 1)) && hwt_lanes_are_empty(&timer->lanes))
 		return next_ns;
-	}
 	/* An operation came in, or the system refuses the fence: ask for the next advance now, or at the next tick. */
 	idle_publish(idle, IDLE_AWAKE);
 	next_ns = hwt_lanes_are_empty(&timer->lanes) ? grid_time(&timer->grid, timer->wheel->tick) : now_ns;
 	hwt_idle_set_alarm(idle, next_ns == now_ns ? 0 : next_ns);
 	return next_ns;
+}
+
+/*
+ * Returns the time to which the alarm is set while no producer has rung: a tick behind the published time.  INT64_MIN:
+ * there is no alarm, or it has rung.
+ */
+static int64_t alarm_time(const hwt_timer *timer)
+{
+	int64_t told_ns = idle_alarm(&timer->lanes.idle) >= 0 ? idle_told(&timer->lanes.idle) : IDLE_AWAKE;
+
+	return told_ns == IDLE_AWAKE ? INT64_MIN : add_saturating(told_ns, timer->grid.tick_ns);
 }
 
 /*
@@ -95,23 +104,18 @@ static int64_t next_alarm(hwt_timer *timer, int64_t now_ns)
  */
 static bool keeps_alarm(const hwt_timer *timer, int64_t now_ns)
 {
-	return timer->alarm_tick >= 0 && now_ns < grid_time(&timer->grid, timer->alarm_tick) &&
-	       timer->config.clock != HWT_CLOCK_REALTIME && timer->config.on_earlier == NULL &&
-	       hwt_idle_is_told(&timer->lanes.idle);
+	return now_ns < alarm_time(timer) && timer->config.clock != HWT_CLOCK_REALTIME &&
+	       timer->config.on_earlier == NULL;
 }
 
 /* Returns the answer of an advance after its passes, and publishes what producers have to ring for. */
 static int64_t next_watched(hwt_timer *timer, int64_t now_ns)
 {
-	struct hwt_idle *idle = &timer->lanes.idle;
+	int64_t alarm_ns = alarm_time(timer);
 
-	if (timer->alarm_tick >= 0) {
-		if (hwt_wheel_next_due(timer->wheel) >= timer->alarm_tick && hwt_idle_is_told(idle) &&
-		    worker_left_nothing(&timer->worker))
-			return grid_time(&timer->grid, timer->alarm_tick);
-		timer->alarm_tick = -1;
-		idle_publish(idle, IDLE_AWAKE);
-	}
+	if (alarm_ns != INT64_MIN && due_time(timer) >= alarm_ns && worker_left_nothing(&timer->worker))
+		return alarm_ns;
+	idle_publish(&timer->lanes.idle, IDLE_AWAKE);
 	return next_alarm(timer, now_ns);
 }
 
@@ -157,12 +161,10 @@ static int64_t next_call(hwt_timer *timer, int64_t now_ns)
 static void note_quiet(hwt_timer *timer, int64_t next_ns)
 {
 	const struct hwt_grid *grid = &timer->grid;
-	int64_t tick = timer->wheel->tick, due = timer->alarm_tick;
+	int64_t tick_ns = grid_time(grid, timer->wheel->tick), alarm_ns = alarm_time(timer);
 
 	timer->quiet = (struct hwt_quiet){ .from_ns = INT64_MAX, .until_ns = next_ns };
-	if (due < 0)
-		due = hwt_wheel_next_due(timer->wheel);
-	if (next_ns != (due == HWT_TICK_NEVER ? INT64_MAX : grid_time(grid, due)) || due < tick)
+	if (next_ns != (alarm_ns != INT64_MIN ? alarm_ns : due_time(timer)) || next_ns < tick_ns)
 		return; /* another advance has work at once */
 	if (!worker_left_nothing(&timer->worker) || !tasks_are_done(&timer->tasks))
 		return;
@@ -170,14 +172,14 @@ static void note_quiet(hwt_timer *timer, int64_t next_ns)
 	if (timer->config.clock == HWT_CLOCK_REALTIME && idle_alarm(&timer->lanes.idle) >= 0)
 		return;
 	timer->quiet = (struct hwt_quiet){
-		.from_ns = grid_time(grid, tick - 1),
-		.tick_ns = grid_time(grid, tick),
+		.from_ns = grid_time(grid, timer->wheel->tick - 1),
+		.tick_ns = tick_ns,
 		.until_ns = next_ns,
 		/*
 		 * INT64_MAX - 1 if the wheel is empty: only the deadline "never" and hurry_ns at rest, both INT64_MAX,
 		 * are later.
 		 */
-		.due_ns = due == HWT_TICK_NEVER ? INT64_MAX - 1 : grid_time(grid, due - 1),
+		.due_ns = next_ns == INT64_MAX ? INT64_MAX - 1 : next_ns - grid->tick_ns,
 	};
 }
 
@@ -189,8 +191,11 @@ static void note_quiet(hwt_timer *timer, int64_t next_ns)
 static inline bool is_quiet(hwt_timer *timer, int64_t now_ns)
 {
 	const struct hwt_quiet *quiet = &timer->quiet;
+	const struct hwt_idle *idle = &timer->lanes.idle;
 
-	if (now_ns >= quiet->until_ns || now_ns < quiet->from_ns || !hwt_idle_is_told(&timer->lanes.idle))
+	if (now_ns >= quiet->until_ns || now_ns < quiet->from_ns)
+		return false;
+	if (idle_is_watched(idle) && idle_told(idle) == IDLE_AWAKE)
 		return false;
 	if (now_ns >= quiet->tick_ns)
 		return hwt_lanes_are_empty(&timer->lanes);
@@ -250,10 +255,8 @@ static int64_t drive(hwt_timer *timer, int64_t now_ns, uint64_t room)
 
 	account(timer, now_ns);
 	current_task_enter(&worker->frame, timer, NULL);
-	if (!keeps_alarm(timer, now_ns)) {
-		timer->alarm_tick = -1;
+	if (!keeps_alarm(timer, now_ns))
 		idle_publish(idle, IDLE_AWAKE);
-	}
 	bound(timer, room);
 	pass(timer, now_ns);
 	if (!worker->bound.is_cut)

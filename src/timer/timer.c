@@ -128,7 +128,7 @@ static int create(hwt_timer **out, const hwt_config *config)
 	timer->config = resolved;
 	set_thread_name(timer);
 	timer->quiet = (struct hwt_quiet){ .from_ns = INT64_MAX, .until_ns = INT64_MAX };
-	timer->alarm_tick = -1; /* all other fields are 0: TIMER_INIT, DRIVER_FREE */
+	/* All other fields are 0: TIMER_INIT, DRIVER_FREE. */
 	hwt_counter_ask(clock_monotonic());
 	rc = init_parts(timer);
 	if (rc != 0) {

@@ -62,6 +62,15 @@ enum timer_state {
 enum timer_driver { DRIVER_FREE, DRIVER_LOOK, DRIVER_BUSY, DRIVER_AWAITED, DRIVER_CLOSED };
 
 /*
+ * What an advance leaves behind, from_ns and the published wake_for_ns (idle.h):
+ *
+ *     from_ns     wake_for_ns
+ *     INT64_MAX   IDLE_AWAKE    there is work at once, or no advance has been made
+ *     a time      IDLE_AWAKE    the timer has neither a descriptor nor on_earlier
+ *     either      a time        the alarm is set to a tick later, or on_earlier waits for a call
+ *
+ * The producer that rings makes wake_for_ns IDLE_AWAKE, and `rings` not 0: then the next advance makes passes.
+ *
  * until_ns: the answer of the last advance.  While from_ns <= now < until_ns no timeout in the wheel is due, and the
  * answer holds.  Operations in the lanes may wait until tick_ns.  from_ns INT64_MAX: the next advance makes a pass.
  */
@@ -99,7 +108,6 @@ struct hwt_timer {
 	/* Of a DRIVEN timer.  Only the thread that has the driver's word touches the fields below it; [driver]. */
 	_Atomic int driver;
 	struct hwt_quiet quiet;
-	int64_t alarm_tick;              /* the tick for which the alarm is set and the word published; -1: none */
 	_Atomic int64_t told_ns;         /* the latest time that hwt_timer_advance was told, or the start */
 	struct hwt_collected *collected; /* the array of the hwt_timer_advance_batch in progress */
 

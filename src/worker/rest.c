@@ -43,7 +43,7 @@ static void idle(struct hwt_worker *worker, int64_t due, int64_t now_ns)
 {
 	struct hwt_grid *grid = &worker->wheel->grid;
 	struct hwt_idle *idle = &worker->lanes->idle;
-	bool ready = hwt_idle_begin(idle, due == HWT_TICK_NEVER ? INT64_MAX : grid_time(grid, due - 1));
+	bool ready = hwt_idle_begin(idle, grid_time(grid, due - 1));
 
 	worker->traffic.idle_looks++;
 	if (ready && hwt_lanes_are_empty(worker->lanes))

@@ -25,7 +25,7 @@ static void *rest(void *unused)
 	hwt_idle_set_alarm(&lanes.idle, 9);
 	if (hwt_idle_begin(&lanes.idle, INT64_MAX) && hwt_lanes_are_empty(&lanes))
 		slept = true;
-	if (atomic_load_explicit(&lanes.idle.rings, memory_order_acquire) >= RING_OVER) /* [rung], as hwt_idle_is_told */
+	if (atomic_load_explicit(&lanes.idle.rings, memory_order_acquire) >= RING_OVER) /* [rung], as idle_told */
 		hwt_idle_set_alarm(&lanes.idle, 0);
 	return unused;
 }
