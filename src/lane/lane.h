@@ -323,22 +323,15 @@ void hwt_lanes_tally(const struct hwt_lanes *lanes, hwt_stats *stats);
  */
 bool hwt_lanes_are_empty(struct hwt_lanes *lanes);
 
-/*
- * In a caller-driven timer: returns true if all operations in the lanes can wait for the end of the tick: no timeout is
- * due by due_ns, no finaliser is to be called and no lane is long.  If `cancels` is false, no timeout in the wheel has
- * been cancelled, either.
- */
-bool hwt_lanes_can_wait(struct hwt_lanes *lanes, int64_t due_ns, bool cancels);
-
 /* Resets hurry_ns, before the queues are drained. */
 void hwt_lanes_take_hurry(struct hwt_lanes *lanes);
 
 /*
- * Returns the earliest deadline that has come into the lanes since the last drain; its timeout may have been cancelled.
- * INT64_MIN: drain at once, as a finaliser is to be called or a lane is long.  INT64_MAX: nothing has come.  Clears
- * nothing.
+ * In a caller-driven timer: returns the earliest deadline that has come into the lanes since the last drain; its
+ * timeout may have been cancelled.  INT64_MIN: drain at once, as a finaliser is to be called or a lane is long; with
+ * `cancels` also if a timeout in the wheel has been cancelled.  INT64_MAX: nothing has come.  Clears nothing.
  */
-int64_t hwt_lanes_earliest(struct hwt_lanes *lanes);
+int64_t hwt_lanes_earliest(struct hwt_lanes *lanes, bool cancels);
 
 /* Cancels a timeout (cancel.c).  Returns 0, EBUSY or ENOENT.  The lane may be NULL if the handle is stale. */
 int hwt_lane_cancel(struct hwt_lane *lane, struct hwt_record *record, uint64_t generation);

@@ -225,29 +225,16 @@ void hwt_lanes_tally(const struct hwt_lanes *lanes, hwt_stats *stats)
 }
 
 /* The lane's earliest deadline is stored before the push, so it covers every record that the queue shows. */
-static bool can_wait(struct hwt_lane *lane, int64_t due_ns, bool cancels)
+static int64_t earliest_in(struct hwt_lane *lane, bool cancels)
 {
-	bool has_cancels = !queue_is_empty(&lane->cancelled);
+	bool has_cancels = !queue_is_empty(&lane->cancelled), has_new = !queue_is_empty(&lane->submitted);
 
-	if (has_cancels && !cancels)
-		return false;
-	if (!queue_is_empty(&lane->submitted)) {
-		/* Relaxed: [push] orders it. */
-		if (atomic_load_explicit(&lane->earliest_ns, memory_order_relaxed) <= due_ns)
-			return false;
-	} else if (!has_cancels) {
-		return true;
-	}
-	return !lane_is_long(lane);
-}
-
-bool hwt_lanes_can_wait(struct hwt_lanes *lanes, int64_t due_ns, bool cancels)
-{
-	for (uint32_t i = 0; i < lanes_count(lanes); i++)
-		if (!can_wait(lanes->made[i], due_ns, cancels))
-			return false;
-	return stack_is_empty(&lanes->rearmed) &&
-	       atomic_load_explicit(&lanes->hurry_ns, memory_order_acquire) > due_ns; /* [hurry] */
+	if (likely(!has_cancels && !has_new))
+		return INT64_MAX;
+	if ((has_cancels && cancels) || lane_is_long(lane))
+		return HURRY_AT_ONCE;
+	/* Relaxed: [push] orders it. */
+	return has_new ? atomic_load_explicit(&lane->earliest_ns, memory_order_relaxed) : INT64_MAX;
 }
 
 void hwt_lanes_take_hurry(struct hwt_lanes *lanes)
@@ -257,19 +244,13 @@ void hwt_lanes_take_hurry(struct hwt_lanes *lanes)
 		(void)atomic_exchange_explicit(&lanes->hurry_ns, INT64_MAX, memory_order_acquire); /* [hurry] */
 }
 
-int64_t hwt_lanes_earliest(struct hwt_lanes *lanes)
+int64_t hwt_lanes_earliest(struct hwt_lanes *lanes, bool cancels)
 {
 	int64_t earliest_ns = atomic_load_explicit(&lanes->hurry_ns, memory_order_acquire); /* [hurry] */
 
-	for (uint32_t i = 0; i < lanes_count(lanes); i++) {
-		struct hwt_lane *lane = lanes->made[i];
-		int64_t its_ns;
+	for (uint32_t i = 0, count = lanes_count(lanes); i < count; i++) {
+		int64_t its_ns = earliest_in(lanes->made[i], cancels);
 
-		if (lane_is_long(lane))
-			return HURRY_AT_ONCE;
-		if (queue_is_empty(&lane->submitted))
-			continue;
-		its_ns = atomic_load_explicit(&lane->earliest_ns, memory_order_relaxed); /* relaxed: as in can_wait */
 		earliest_ns = its_ns < earliest_ns ? its_ns : earliest_ns;
 	}
 	return earliest_ns;

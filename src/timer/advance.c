@@ -199,7 +199,8 @@ static inline bool is_quiet(hwt_timer *timer, int64_t now_ns)
 		return false;
 	if (now_ns >= quiet->tick_ns)
 		return hwt_lanes_are_empty(&timer->lanes);
-	return hwt_lanes_can_wait(&timer->lanes, quiet->due_ns, timer->worker.traffic.transferred >= BUSY_TICK);
+	return hwt_lanes_earliest(&timer->lanes, timer->worker.traffic.transferred < BUSY_TICK) > quiet->due_ns &&
+	       stack_is_empty(&timer->lanes.rearmed);
 }
 
 /*

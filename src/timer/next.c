@@ -14,7 +14,7 @@ static int64_t next_since(hwt_timer *timer)
 {
 	/* Relaxed: [driver]. */
 	int64_t told_ns = atomic_load_explicit(&timer->told_ns, memory_order_relaxed);
-	int64_t come_ns = hwt_lanes_earliest(&timer->lanes), next_ns = timer->quiet.until_ns, tick;
+	int64_t come_ns = hwt_lanes_earliest(&timer->lanes, false), next_ns = timer->quiet.until_ns, tick;
 
 	if (come_ns == INT64_MAX)
 		return next_ns; /* the timer may be starting: only what has come shows the grid */
