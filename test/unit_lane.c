@@ -133,7 +133,7 @@ TEST(two_threads_at_home_in_one_lane_lose_no_cancellation)
 	for (int t = 0; t < 2; t++)
 		pthread_join(threads[t], NULL);
 	CHECK_INT(popped, ==, SHARED_MANY);
-	CHECK_INT(hwt_lanes_cancelled(&lanes), ==, SHARED_MANY);
+	CHECK_INT(lanes_cancelled(&lanes), ==, SHARED_MANY);
 	end();
 }
 

@@ -305,11 +305,15 @@ static inline struct hwt_lane *lanes_home_guessed(const struct hwt_lane *of)
 	return likely(of != NULL && of->id == hwt_home.id) ? home : hwt_lanes_find_home(of);
 }
 
-/* Return sums over all lanes.  The caller keeps the order of [count]. */
-uint64_t hwt_lanes_accepted(const struct hwt_lanes *lanes);
-uint64_t hwt_lanes_cancelled(const struct hwt_lanes *lanes);
-uint64_t hwt_lanes_rearmed(const struct hwt_lanes *lanes);
-uint64_t hwt_lanes_rescheduled(const struct hwt_lanes *lanes);
+/* Returns the sum of a number over all lanes.  Acquire: [count].  The caller keeps the order. */
+#define lanes_sum(lanes, number) hwt_lanes_sum(lanes, offsetof(struct hwt_lane, number))
+uint64_t hwt_lanes_sum(const struct hwt_lanes *lanes, size_t offset);
+
+/* Returns how many timeouts were cancelled. */
+static inline uint64_t lanes_cancelled(const struct hwt_lanes *lanes)
+{
+	return lanes_sum(lanes, cancelled_count) + lanes_sum(lanes, cancelled_pushed);
+}
 
 /*
  * Adds to *stats what all lanes and slabs hold, and what the lanes have refused.  The numbers of one lane are of one

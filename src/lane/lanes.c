@@ -166,8 +166,7 @@ int hwt_lanes_refuse(struct hwt_lanes *lanes)
 	return ENOMEM;
 }
 
-/* Returns the sum of the counters at this offset of each lane.  Acquire: [count]. */
-static uint64_t sum_of(const struct hwt_lanes *lanes, size_t offset)
+uint64_t hwt_lanes_sum(const struct hwt_lanes *lanes, size_t offset)
 {
 	uint64_t sum = 0;
 
@@ -177,27 +176,6 @@ static uint64_t sum_of(const struct hwt_lanes *lanes, size_t offset)
 		sum += atomic_load_explicit((const _Atomic uint64_t *)number, memory_order_acquire);
 	}
 	return sum;
-}
-
-uint64_t hwt_lanes_accepted(const struct hwt_lanes *lanes)
-{
-	return sum_of(lanes, offsetof(struct hwt_lane, accepted));
-}
-
-uint64_t hwt_lanes_cancelled(const struct hwt_lanes *lanes)
-{
-	return sum_of(lanes, offsetof(struct hwt_lane, cancelled_count)) +
-	       sum_of(lanes, offsetof(struct hwt_lane, cancelled_pushed));
-}
-
-uint64_t hwt_lanes_rearmed(const struct hwt_lanes *lanes)
-{
-	return sum_of(lanes, offsetof(struct hwt_lane, rearmed_count));
-}
-
-uint64_t hwt_lanes_rescheduled(const struct hwt_lanes *lanes)
-{
-	return sum_of(lanes, offsetof(struct hwt_lane, rescheduled_count));
 }
 
 static void tally_lane(struct hwt_lane *lane, hwt_stats *stats)

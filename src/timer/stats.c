@@ -45,7 +45,7 @@ static uint64_t count_ended(const hwt_timer *timer)
 {
 	return atomic_load_explicit(&timer->worker.expired, memory_order_acquire) + /* [count] */
 	       atomic_load_explicit(&timer->given_back, memory_order_acquire) +     /* [count] */
-	       hwt_lanes_cancelled(&timer->lanes) + hwt_tasks_expired(&timer->tasks);
+	       lanes_cancelled(&timer->lanes) + tasks_sum(&timer->tasks, expired);
 }
 
 static void count_once(const hwt_timer *timer, hwt_stats *stats)
@@ -57,15 +57,15 @@ static void count_once(const hwt_timer *timer, hwt_stats *stats)
 	 * Acquire, and in this order, [count]: rearmed, finished, expired, ends in the lanes, accepted.  A timeout that
 	 * goes on to another stage between two of these loads counts in the earlier stage only.
 	 */
-	again = hwt_lanes_rearmed(&timer->lanes);
+	again = lanes_sum(&timer->lanes, rearmed_count);
 	HWT_POINT("stats count");
 	stats->completed = atomic_load_explicit(&worker->counts.finished, memory_order_acquire) + /* [finished] */
-			   hwt_tasks_finished(&timer->tasks);
-	expired = atomic_load_explicit(&worker->expired, memory_order_acquire) + hwt_tasks_expired(&timer->tasks);
+			   tasks_sum(&timer->tasks, counts.finished);
+	expired = atomic_load_explicit(&worker->expired, memory_order_acquire) + tasks_sum(&timer->tasks, expired);
 	stats->returned = atomic_load_explicit(&timer->given_back, memory_order_acquire);
-	stats->cancelled = hwt_lanes_cancelled(&timer->lanes);
+	stats->cancelled = lanes_cancelled(&timer->lanes);
 	HWT_POINT("begins count");
-	stats->accepted = hwt_lanes_accepted(&timer->lanes);
+	stats->accepted = lanes_sum(&timer->lanes, accepted);
 	stats->runs = expired;
 	/*
 	 * `expired` may include runs of timeouts that were re-armed after the first load: these count as not begun yet.
@@ -132,7 +132,7 @@ static void count_work(const hwt_timer *timer, hwt_stats *stats)
 	stats->executor_refusals = counts_get(&timer->tasks.refused);
 	stats->ticks = counts_get(&counts->ticks);
 	stats->merged_periods = counts_get(&counts->merged) + counts_get(&tasks.merged);
-	stats->rescheduled = hwt_lanes_rescheduled(&timer->lanes);
+	stats->rescheduled = lanes_sum(&timer->lanes, rescheduled_count);
 	stats->wakeups = counts_get(&counts->wakeups);
 	stats->transfers = counts_get(&counts->transfers);
 	stats->backlog_max = counts_get(&counts->backlog_max);
@@ -170,8 +170,8 @@ uint64_t hwt_pending_timeouts(const hwt_timer *timer)
 		uint64_t ended = count_ended(timer), begun, meanwhile;
 
 		HWT_POINT("pending count");
-		begun = hwt_lanes_rearmed(&timer->lanes) +
-			hwt_lanes_accepted(&timer->lanes); /* after the ends, [count] */
+		/* After the ends, [count]. */
+		begun = lanes_sum(&timer->lanes, rearmed_count) + lanes_sum(&timer->lanes, accepted);
 		meanwhile = count_ended(timer) - ended;
 		if (meanwhile < least) {
 			pending = begun - ended;

@@ -222,13 +222,9 @@ void hwt_tasks_run_one(struct hwt_runner *self, struct hwt_record *record, int64
 
 bool hwt_tasks_are_out(const struct hwt_tasks *tasks)
 {
-	uint64_t over = 0;
-
 	if (tasks->executor.execute != NULL)
 		return !tasks_are_done(tasks);
-	for (uint32_t i = 0; i < tasks->count; i++) /* acquire: [finished] */
-		over += atomic_load_explicit(&tasks->runner[i].over, memory_order_acquire);
-	return over != tasks->handed;
+	return tasks_sum(tasks, over) != tasks->handed;
 }
 
 void hwt_tasks_run(struct hwt_runner *self)
@@ -290,21 +286,15 @@ void hwt_tasks_join(struct hwt_tasks *tasks)
 	pthread_mutex_unlock(&tasks->ready.monitor.mutex);
 }
 
-uint64_t hwt_tasks_finished(const struct hwt_tasks *tasks)
+uint64_t hwt_tasks_sum(const struct hwt_tasks *tasks, size_t offset)
 {
 	uint64_t sum = 0;
 
-	for (uint32_t i = 0; i < tasks->count; i++) /* acquire: [finished] */
-		sum += atomic_load_explicit(&tasks->runner[i].counts.finished, memory_order_acquire);
-	return sum;
-}
+	for (uint32_t i = 0; i < tasks->count; i++) {
+		const void *number = (const char *)&tasks->runner[i] + offset;
 
-uint64_t hwt_tasks_expired(const struct hwt_tasks *tasks)
-{
-	uint64_t sum = 0;
-
-	for (uint32_t i = 0; i < tasks->count; i++) /* acquire: [count] */
-		sum += atomic_load_explicit(&tasks->runner[i].expired, memory_order_acquire);
+		sum += atomic_load_explicit((const _Atomic uint64_t *)number, memory_order_acquire);
+	}
 	return sum;
 }
 

@@ -111,9 +111,9 @@ void hwt_tasks_stop(struct hwt_tasks *tasks);
 /* Makes the task threads end and joins them; waits for all jobs.  Afterwards threads may be started again. */
 void hwt_tasks_join(struct hwt_tasks *tasks);
 
-/* Return sums over all runners.  The caller keeps the order of [finished] and [count]. */
-uint64_t hwt_tasks_finished(const struct hwt_tasks *tasks);
-uint64_t hwt_tasks_expired(const struct hwt_tasks *tasks);
+/* Returns the sum of a number over all runners.  Acquire: [finished], [count].  The caller keeps their order. */
+#define tasks_sum(tasks, number) hwt_tasks_sum(tasks, offsetof(struct hwt_runner, number))
+uint64_t hwt_tasks_sum(const struct hwt_tasks *tasks, size_t offset);
 
 /* Returns the number of tasks in this bin of the histogram, of all runners. */
 uint64_t hwt_tasks_late(const struct hwt_tasks *tasks, unsigned bin);

@@ -322,7 +322,7 @@ static void check_records(struct hwt_timer *timer, struct hwt_check_counts *coun
 		was_given |= slab->base > 0;
 	HOLDS("L1", hwt_pending_timeouts(timer) == pending);
 	/* A slab that was given back has forgotten the begins of its records. */
-	HOLDS("L1", was_given || hwt_lanes_accepted(lanes) == begun);
+	HOLDS("L1", was_given || lanes_sum(lanes, accepted) == begun);
 	HOLDS("L2", lanes->max_pending == 0 || ((int64_t)pending <= limited && limited <= lanes->max_pending));
 	if (state_of(timer) == TIMER_STARTED || state_of(timer) == TIMER_CLOCKED)
 		HOLDS("L2", limited == (lanes->max_pending == 0 ? 0 : (int64_t)pending)); /* G4 */

@@ -16,9 +16,9 @@ static void run(hwt_timeout self, void *arg)
 
 static int64_t pending(void)
 {
-	uint64_t ended = hwt_lanes_cancelled(&lanes);
+	uint64_t ended = lanes_cancelled(&lanes);
 
-	return (int64_t)(hwt_lanes_accepted(&lanes) - ended);
+	return (int64_t)(lanes_sum(&lanes, accepted) - ended);
 }
 
 static void *produce(void *unused)

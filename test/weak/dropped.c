@@ -27,9 +27,9 @@ static void *cancel_it(void *unused)
 
 static void *add_up(void *unused)
 {
-	uint64_t ended = atomic_load_explicit(&worker.expired, memory_order_acquire) + hwt_lanes_cancelled(&lanes);
+	uint64_t ended = atomic_load_explicit(&worker.expired, memory_order_acquire) + lanes_cancelled(&lanes);
 
-	assert(hwt_lanes_accepted(&lanes) + hwt_lanes_rearmed(&lanes) >= ended);
+	assert(lanes_sum(&lanes, accepted) + lanes_sum(&lanes, rearmed_count) >= ended);
 	return unused;
 }
 

@@ -27,7 +27,7 @@ static void *add_up(void *unused)
 {
 	uint64_t finished = atomic_load_explicit(&worker.counts.finished, memory_order_acquire); /* [finished] */
 	uint64_t expired = atomic_load_explicit(&worker.expired, memory_order_acquire);          /* [count] */
-	uint64_t accepted = hwt_lanes_accepted(&lanes);
+	uint64_t accepted = lanes_sum(&lanes, accepted);
 
 	assert(finished <= expired && expired <= accepted);
 	return unused;

@@ -55,7 +55,7 @@ static void *come_too(void *unused)
 
 static void *work(void *unused)
 {
-	assert(hwt_lanes_are_empty(&lanes) && hwt_lanes_accepted(&lanes) == 0);
+	assert(hwt_lanes_are_empty(&lanes) && lanes_sum(&lanes, accepted) == 0);
 	return unused;
 }
 
