@@ -64,10 +64,10 @@ static int start_or_refuse(hwt_timer *timer)
 
 /*
  * The slow way: starts the worker if need be, and serves timers that have no worker or are stopped, and calls without a
- * task.  Out of line, so that the fast path need not spill its arguments.
+ * task.  `time_ns` is a deadline, or a delay.  Out of line, so that the fast path need not spill its arguments.
  */
-static __attribute__((noinline)) int submit_slowly(hwt_timer *timer, hwt_task *task, void *arg, int64_t deadline_ns,
-						   hwt_timeout *out)
+static __attribute__((noinline)) int submit_slowly(hwt_timer *timer, hwt_task *task, void *arg, int64_t time_ns,
+						   hwt_timeout *out, bool is_delay)
 {
 	int rc;
 
@@ -75,19 +75,9 @@ static __attribute__((noinline)) int submit_slowly(hwt_timer *timer, hwt_task *t
 	if (task == NULL)
 		return EINVAL;
 	rc = start_or_refuse(timer);
-	return rc == 0 ? submit(timer, task, arg, deadline_ns, out) : rc;
-}
-
-static __attribute__((noinline)) int submit_delay_slowly(hwt_timer *timer, hwt_task *task, void *arg, int64_t delay_ns,
-							 hwt_timeout *out)
-{
-	int rc;
-
-	task = task_for(timer, task);
-	if (task == NULL)
-		return EINVAL;
-	rc = start_or_refuse(timer);
-	return rc == 0 ? submit(timer, task, arg, deadline_after(timer, delay_ns, false), out) : rc;
+	if (rc != 0)
+		return rc;
+	return submit(timer, task, arg, is_delay ? deadline_after(timer, time_ns, false) : time_ns, out);
 }
 
 int hwt_new_timeout(hwt_timer *timer, hwt_task *task, void *arg, int64_t delay_ns, hwt_timeout *out)
@@ -96,7 +86,7 @@ int hwt_new_timeout(hwt_timer *timer, hwt_task *task, void *arg, int64_t delay_n
 	if (unlikely(timer == NULL))
 		return EINVAL;
 	if (unlikely(task == NULL || !has_worker(timer)))
-		return submit_delay_slowly(timer, task, arg, delay_ns, out);
+		return submit_slowly(timer, task, arg, delay_ns, out, true);
 	return submit(timer, task, arg, counter_deadline(&timer->grid, delay_ns), out);
 }
 
@@ -106,7 +96,7 @@ int hwt_new_timeout_at(hwt_timer *timer, hwt_task *task, void *arg, int64_t dead
 	if (unlikely(timer == NULL))
 		return EINVAL;
 	if (unlikely(task == NULL || !has_worker(timer)))
-		return submit_slowly(timer, task, arg, deadline_ns, out);
+		return submit_slowly(timer, task, arg, deadline_ns, out, false);
 	return submit(timer, task, arg, deadline_ns, out);
 }
 
