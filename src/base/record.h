@@ -285,6 +285,13 @@ static inline __attribute__((cold)) uint64_t record_await_mover(struct hwt_recor
 	return word;
 }
 
+static inline bool record_is_running(struct hwt_record *record, uint64_t generation)
+{
+	uint64_t word = record_word(record);
+
+	return word_generation(word) == generation && word_state(word) == STATE_RUNNING;
+}
+
 static inline bool record_is_pending(struct hwt_record *record, uint64_t generation)
 {
 	uint64_t word = record_word(record);

@@ -17,13 +17,6 @@ void hwt_waiters_destroy(struct hwt_waiters *waiters)
 	hwt_monitor_destroy(&waiters->monitor);
 }
 
-static bool runs(struct hwt_record *record, uint64_t generation)
-{
-	uint64_t word = record_word(record);
-
-	return word_generation(word) == generation && word_state(word) == STATE_RUNNING;
-}
-
 /* Neighbours among the records have different lists. */
 static struct hwt_waiter *_Atomic *waiters_of(struct hwt_waiters *waiters, const struct hwt_record *record)
 {
@@ -77,7 +70,7 @@ void hwt_waiters_wait(struct hwt_waiters *waiters, const struct hwt_idle *idle, 
 	fenced = hwt_idle_fence_all(idle); /* [wait] */
 	pthread_mutex_lock(&waiters->monitor.mutex);
 	/* The word is checked under the mutex, so that no broadcast comes between the check and the wait. */
-	while (runs(record, generation))
+	while (record_is_running(record, generation))
 		hwt_monitor_wait(&waiters->monitor, fenced ? INT64_MAX : clock_monotonic() + LOOK_AGAIN_NS);
 	leave(waiters, &waiter);
 	pthread_mutex_unlock(&waiters->monitor.mutex);

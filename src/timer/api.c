@@ -207,13 +207,6 @@ static bool is_own_task(struct hwt_record *record, uint64_t generation)
 	return unlikely(current_task_is_in(record)) && word_generation(record_word(record)) == generation;
 }
 
-static bool is_running(struct hwt_record *record, uint64_t generation)
-{
-	uint64_t word = record_word(record);
-
-	return word_generation(word) == generation && word_state(word) == STATE_RUNNING;
-}
-
 int hwt_cancel_sync(hwt_timeout timeout)
 {
 	struct hwt_record *record = timeout.entry;
@@ -232,7 +225,7 @@ int hwt_cancel_sync(hwt_timeout timeout)
 	 * Also after 0: a periodic or re-armed timeout may be in a run after which another was to come.  The cancel has
 	 * made this run the last by DROPPED or LAST: the task can no longer re-arm.  So the wait ends with this run.
 	 */
-	if (is_running(record, timeout.generation))
+	if (record_is_running(record, timeout.generation))
 		hwt_waiters_wait(&lanes->waiters, &lanes->idle, record, timeout.generation);
 	return rc == EBUSY ? ENOENT : rc;
 }
