@@ -236,7 +236,7 @@ static inline bool record_finish(struct hwt_record *record, uint64_t word)
 
 /*
  * The edge finish or rearm of a record with flags.  Returns the new state.  `again` is the new state, with flags, of a
- * record that runs again.  Of its old flags the record keeps only EXTENDED and PERIODIC.
+ * record that runs again.
  *
  * The loop races with the cancel that turns REARMED into DROPPED.  If the exchange here wins, the cancel finds ARMED or
  * QUEUED and cancels that.  If the cancel wins, the loop ends and the timeout ends as CANCELLED.
@@ -246,13 +246,9 @@ static inline enum word_state record_end(struct hwt_record *record, uint64_t aga
 	uint64_t word = record_word(record);
 	enum word_state end;
 
-	while (word_has(word, WORD_REARMED)) {
-		uint64_t kept = word & ~(STATE_MASK | WORD_FLAGS);
-
-		kept |= word & (WORD_EXTENDED | WORD_PERIODIC);
-		if (record_change(record, &word, kept | again))
+	while (word_has(word, WORD_REARMED))
+		if (record_change(record, &word, word_again(word, again)))
 			return word_state(again);
-	}
 	/* REARMED can no longer be set, so only LAST may still come from another thread.  The store drops it. */
 	end = word_has(word, WORD_DROPPED) ? STATE_CANCELLED : STATE_EXPIRED;
 	word &= ~WORD_LAST;

@@ -140,6 +140,12 @@ static inline uint64_t word_step(uint64_t word, enum word_state from, enum word_
 	return word + (uint64_t)to - (uint64_t)from;
 }
 
+/* The same for `to`, a state with flags; of its old flags the word keeps only EXTENDED and PERIODIC. */
+static inline uint64_t word_again(uint64_t word, uint64_t to)
+{
+	return (word & ~(STATE_MASK | WORD_FLAGS)) | (word & (WORD_EXTENDED | WORD_PERIODIC)) | to;
+}
+
 static inline bool word_has(uint64_t word, uint64_t flag)
 {
 	return (word & flag) != 0;

@@ -67,10 +67,7 @@ static void hand_back(struct hwt_record *record)
  */
 static bool send_back(struct hwt_record *record, uint64_t *word)
 {
-	uint64_t kept = *word & ~(STATE_MASK | WORD_FLAGS);
-
-	kept |= *word & (WORD_EXTENDED | WORD_PERIODIC);
-	if (!record_change(record, word, kept | STATE_QUEUED | WORD_RESCHEDULING))
+	if (!record_change(record, word, word_again(*word, STATE_QUEUED | WORD_RESCHEDULING)))
 		return false;
 	hwt_lanes_push_rearmed(record_lane(record)->lanes, record);
 	return true;
