@@ -93,10 +93,10 @@ void hwt_idle_stop(struct hwt_idle *idle);
  */
 void hwt_idle_set_alarm(struct hwt_idle *idle, int64_t time_ns);
 
-/* Returns the descriptor of the alarm, -1: there is none.  Relaxed: sleeper.h. */
+/* Returns the descriptor of the alarm, -1: there is none. */
 static inline int idle_alarm(const struct hwt_idle *idle)
 {
-	return atomic_load_explicit(&idle->sleeper.alarm, memory_order_relaxed);
+	return sleeper_alarm(&idle->sleeper);
 }
 
 /* Returns true if the caller's loop has an alarm, or a function for producers to call. */

@@ -103,12 +103,6 @@ int hwt_sleeper_init(struct hwt_sleeper *sleeper, const hwt_config *config)
 	return rc;
 }
 
-/* Relaxed: sleeper.h. */
-static int alarm_of(const struct hwt_sleeper *sleeper)
-{
-	return atomic_load_explicit(&sleeper->alarm, memory_order_relaxed);
-}
-
 #ifdef HWT_LINUX
 /* Returns 0, the error of the system, or ECANCELED, which tells of a step of the clock. */
 static int set_timer(const struct hwt_sleeper *sleeper, int fd, int64_t time_ns)
@@ -151,7 +145,7 @@ int hwt_sleeper_make_alarm(struct hwt_sleeper *sleeper)
 
 int hwt_sleeper_set_alarm(struct hwt_sleeper *sleeper, int64_t time_ns)
 {
-	int fd = alarm_of(sleeper), rc = fd < 0 ? 0 : set_timer(sleeper, fd, time_ns);
+	int fd = sleeper_alarm(sleeper), rc = fd < 0 ? 0 : set_timer(sleeper, fd, time_ns);
 
 	if (rc != ECANCELED)
 		return rc;
@@ -180,7 +174,7 @@ int hwt_sleeper_set_alarm(struct hwt_sleeper *sleeper, int64_t time_ns)
 /* Returns 0 when the alarm rings, or the error of the system. */
 static int poll_alarm(const struct hwt_sleeper *sleeper)
 {
-	struct pollfd set[1] = { { .fd = alarm_of(sleeper), .events = POLLIN } };
+	struct pollfd set[1] = { { .fd = sleeper_alarm(sleeper), .events = POLLIN } };
 	int before = errno, rc;
 
 	do
@@ -190,18 +184,13 @@ static int poll_alarm(const struct hwt_sleeper *sleeper)
 	return rc;
 }
 
-static void close_alarm(struct hwt_sleeper *sleeper)
+void hwt_sleeper_destroy(struct hwt_sleeper *sleeper)
 {
 	int before = errno;
 
-	if (alarm_of(sleeper) >= 0)
-		(void)close(alarm_of(sleeper));
+	if (sleeper_alarm(sleeper) >= 0)
+		(void)close(sleeper_alarm(sleeper));
 	errno = before;
-}
-
-void hwt_sleeper_destroy(struct hwt_sleeper *sleeper)
-{
-	close_alarm(sleeper);
 	hwt_monitor_destroy(&sleeper->monitor);
 }
 
@@ -289,7 +278,7 @@ void hwt_sleeper_wake(struct hwt_sleeper *sleeper)
 		(void)hwt_sleeper_set_alarm(sleeper, 0);
 	if (sleeper->ring != NULL)
 		ring(sleeper);
-	if (sleeper->ring != NULL || (!sleeper->polls && alarm_of(sleeper) >= 0)) /* the caller's loop sleeps */
+	if (sleeper->ring != NULL || (!sleeper->polls && sleeper_alarm(sleeper) >= 0)) /* the caller's loop sleeps */
 		return;
 	pthread_mutex_lock(&sleeper->monitor.mutex);
 	sleeper->woken = true;

@@ -89,6 +89,12 @@ void hwt_sleeper_destroy(struct hwt_sleeper *sleeper);
 void hwt_sleeper_sleep_until(struct hwt_sleeper *sleeper, int64_t time_ns); /* INT64_MAX: without end */
 void hwt_sleeper_wake(struct hwt_sleeper *sleeper);
 
+/* Returns the descriptor of the alarm, -1: there is none.  Relaxed: see `alarm`. */
+static inline int sleeper_alarm(const struct hwt_sleeper *sleeper)
+{
+	return atomic_load_explicit(&sleeper->alarm, memory_order_relaxed);
+}
+
 /* Makes the alarm, which rings at once.  Returns 0, ENOTSUP, or an error of the system. */
 int hwt_sleeper_make_alarm(struct hwt_sleeper *sleeper);
 
