@@ -18,22 +18,26 @@
 #include <errno.h>
 
 /* Out of line, so that the fast path need not save registers for the call. */
-static __attribute__((noinline)) int wake_if_long(const struct hwt_lane *lane, int64_t seen_ns)
+static __attribute__((noinline)) int wake(const struct hwt_lane *lane, int64_t seen_ns, bool has_release)
 {
-	if (lane_is_long(lane))
+	if ((has_release && seen_ns > IDLE_NAP) || lane_is_long(lane))
 		hwt_idle_wake(&lane->lanes->idle, seen_ns);
 	return 0;
 }
 
 /*
- * Wakes a worker that sleeps if the lane has grown long.  To be called after a push on `cancelled`.  A cancel makes
- * nothing due earlier, so it has no other reason to wake.  Returns 0, so that hwt_lane_cancel can end with the call.
+ * Wakes a worker that sleeps if the lane has grown long; and one that sleeps beyond the next tick if the timeout had a
+ * finaliser, which is to be called soon, not when the next timeout happens to be due.  A cancel makes nothing due
+ * earlier, so it has no other reason to wake.  To be called after a push on `cancelled`.  Returns 0, so that
+ * hwt_lane_cancel can end with the call.
  */
-static inline int notify_cancelled(const struct hwt_lane *lane)
+static inline int notify_cancelled(const struct hwt_lane *lane, bool has_release)
 {
 	int64_t seen_ns = idle_look(&lane->lanes->idle);
 
-	return likely(seen_ns == IDLE_AWAKE) ? 0 : wake_if_long(lane, seen_ns);
+	if (unlikely(has_release))
+		lanes_hurry(lane->lanes, HURRY_AT_ONCE);
+	return likely(seen_ns == IDLE_AWAKE) ? 0 : wake(lane, seen_ns, has_release);
 }
 
 /*
@@ -115,22 +119,6 @@ static bool has_finaliser(struct hwt_record *record, uint64_t word)
 }
 
 /*
- * Wakes a worker that sleeps beyond the next tick if the timeout has a finaliser: the finaliser is to be called soon,
- * not when the next timeout happens to be due.
- */
-static void notify_release(const struct hwt_lane *lane, bool has_release)
-{
-	struct hwt_idle *idle = &lane->lanes->idle;
-	int64_t seen_ns = idle_look(idle);
-
-	if (!has_release)
-		return;
-	lanes_hurry(lane->lanes, HURRY_AT_ONCE);
-	if (seen_ns > IDLE_NAP)
-		hwt_idle_wake(idle, seen_ns);
-}
-
-/*
  * Takes the edge that cancels a timeout with this word, counts the end and returns true.  Returns false if *word has
  * changed, and the caller tries again; or if there is no such edge, and *rc is the answer.
  */
@@ -201,8 +189,7 @@ static __attribute__((noinline)) int cancel_slowly(struct hwt_lane *lane, struct
 			return rc;
 	}
 	make_room(lane, record);
-	notify_release(lane, has_release);
-	return notify_cancelled(lane);
+	return notify_cancelled(lane, has_release);
 }
 
 /*
@@ -245,7 +232,7 @@ int hwt_lane_cancel(struct hwt_lane *lane, struct hwt_record *record, uint64_t g
 	if (likely(word == word_make(generation, STATE_ARMED))) {
 		if (likely(cancel_armed_at_once(lane, record, word))) {
 			make_room(lane, record);
-			return notify_cancelled(lane);
+			return notify_cancelled(lane, false);
 		}
 		/* Lock, node or exchange failed.  The slow way begins afresh. */
 	} else if (word == word_make(generation, STATE_QUEUED)) {
