@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* A lane whose worker does not come by: the cost of its backlog for other calls, its bound, and its share of a pass. */
 #include "check/check.h"
-#include "lane/find.h"
+#include "lane/lane.h"
 #include "unit.h"
 
 #include <pthread.h>

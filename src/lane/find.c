@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Where a lane searches for a record when its free list is empty; lane.h, pool.h. */
-#include "lane/find.h"
+#include "lane/lane.h"
 
 /*
  * Takes the slab of another lane, if that slab has free records.  Without `any` the other lane must have accepted

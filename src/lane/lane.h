@@ -337,6 +337,16 @@ void hwt_lanes_take_hurry(struct hwt_lanes *lanes);
  */
 int64_t hwt_lanes_earliest(struct hwt_lanes *lanes, bool cancels);
 
+/*
+ * Returns a free record of memory that the timer has: from the lane's slab, from a slab that nobody owns, or from that
+ * of a lane at rest.  Leaves alone what other lanes may need the moment after.  NULL: there is none.  To be called
+ * after pool_pop has found none, under the submit lock.  (This and the next: find.c)
+ */
+struct hwt_record *hwt_lane_find_at_hand(struct hwt_lane *lane);
+
+/* Returns a record of new memory.  If there is none, it takes any free record of the timer, or returns NULL. */
+struct hwt_record *hwt_lane_find_more(struct hwt_lane *lane);
+
 /* Cancels a timeout (cancel.c).  Returns 0, EBUSY or ENOENT.  The lane may be NULL if the handle is stale. */
 int hwt_lane_cancel(struct hwt_lane *lane, struct hwt_record *record, uint64_t generation);
 

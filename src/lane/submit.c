@@ -14,7 +14,6 @@
  * mistake it for a cancelled one, and send it home to its slab while the timeout uses it.
  */
 #include "lane/submit.h"
-#include "lane/find.h"
 
 #include <errno.h>
 
