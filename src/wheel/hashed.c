@@ -254,11 +254,6 @@ static void end_pass(struct hashed *hashed)
 	hwt_ring_set(&hashed->ring, bucket, tick_of_member(hashed, bucket, hashed->bucket_least));
 }
 
-static void hashed_reset(struct hwt_wheel *wheel)
-{
-	hashed_of(wheel)->pass_tick = -1;
-}
-
 static size_t hashed_collect(struct hwt_wheel *wheel, struct hwt_record **due, size_t max)
 {
 	struct hashed *hashed = hashed_of(wheel);
@@ -304,6 +299,7 @@ static size_t hashed_sweep(struct hwt_wheel *wheel, struct hwt_record **all, siz
 {
 	struct hashed *hashed = hashed_of(wheel);
 
+	hashed->pass_tick = -1; /* the wheel may go back to this tick */
 	return hwt_ring_sweep(&hashed->ring, &hashed->wheel.stock, all, max);
 }
 
@@ -315,7 +311,6 @@ static void hashed_destroy(struct hwt_wheel *wheel)
 static const struct hwt_wheel_layout hashed_layout = {
 	.place = hashed_place,
 	.next_due = hashed_next_due,
-	.reset = hashed_reset,
 	.collect = hashed_collect,
 	.settle = hashed_settle,
 	.sweep = hashed_sweep,

@@ -307,8 +307,6 @@ void hwt_wheel_go_back(struct hwt_wheel *wheel, int64_t tick, struct hwt_record 
 	while ((n = hwt_wheel_sweep(wheel, all, HWT_PLACE_MAX)) > 0)
 		for (size_t i = 0; i < n; i++)
 			list_append(&list, all[i]);
-	if (wheel->layout->reset != NULL)
-		wheel->layout->reset(wheel);
 	wheel->tick = tick;
 	wheel->unplaced_due = HWT_TICK_NEVER;
 	wheel->postponed = list;

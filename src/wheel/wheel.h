@@ -54,9 +54,8 @@ struct hwt_wheel_layout {
 	void (*settle)(struct hwt_wheel *wheel, unsigned visits);
 	/* Makes wheel->tick the later tick `tick`.  NULL: the layout has nothing to do. */
 	void (*seek)(struct hwt_wheel *wheel, int64_t tick);
-	/* Called when the wheel is empty: wheel->tick may become an earlier tick.  May be NULL. */
-	void (*reset)(struct hwt_wheel *wheel);
 	size_t (*collect)(struct hwt_wheel *wheel, struct hwt_record **due, size_t max);
+	/* When the wheel is empty, wheel->tick may become an earlier tick. */
 	size_t (*sweep)(struct hwt_wheel *wheel, struct hwt_record **all, size_t max);
 	/* Frees its buckets. */
 	void (*destroy)(struct hwt_wheel *wheel);
