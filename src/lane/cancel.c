@@ -8,10 +8,6 @@
  * At the same moment the worker may arm or run the record, its task may end or rearm it, a mover may write another
  * deadline, and another thread may cancel it.  All of them exchange the exact word that they have seen.  A cancel that
  * loses reads the new word and tries the edge for that one.
- *
- * A cancel counts the end before it gives the slot below the limit back.  In the other order another thread could take
- * the slot and count its begin while this end is not counted yet.  A reader would find more timeouts pending than the
- * limit allows: L2.
  */
 #include "lane/lane.h"
 
@@ -67,7 +63,7 @@ static bool count_if(struct hwt_lane *lane, bool taken)
 	return taken;
 }
 
-/* Gives the slot below the limit back, after every edge.  The end has been counted. */
+/* Gives the slot below the limit back, after every edge.  The end has been counted: L2. */
 static inline void make_room(const struct hwt_lane *lane, struct hwt_record *record)
 {
 	(void)record; /* without probes */

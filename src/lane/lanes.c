@@ -234,10 +234,7 @@ int64_t hwt_lanes_earliest(struct hwt_lanes *lanes, bool cancels)
 	return earliest_ns;
 }
 
-/*
- * The worker's last check before it sleeps, behind its fence.  A push that comes after this check is followed by the
- * producer's load of wake_for_ns, which then says that the worker sleeps, [idle].
- */
+/* Also the worker's last check before it sleeps, behind its fence, [idle]. */
 bool hwt_lanes_are_empty(struct hwt_lanes *lanes)
 {
 	for (uint32_t i = 0, count = lanes_count(lanes); i < count; i++) {

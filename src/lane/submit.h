@@ -38,12 +38,7 @@ static inline void lane_note_deadline(struct hwt_lane *lane, int64_t deadline_ns
 		atomic_store_explicit(&lane->earliest_ns, deadline_ns, memory_order_relaxed);
 }
 
-/*
- * Wakes the worker after a push if it sleeps beyond the deadline, or sleeps while the lane grows long.
- *
- * The order here is push, fence, load of wake_for_ns.  The worker's order is publish, fence, check of the lanes.  So
- * either this thread sees that the worker sleeps, or the worker sees the push before it sleeps, [idle].
- */
+/* Wakes the worker after a push if it sleeps beyond the deadline, or sleeps while the lane grows long, [idle]. */
 static inline void notify_submitted(const struct hwt_lane *lane, int64_t deadline_ns)
 {
 	struct hwt_idle *idle = &lane->lanes->idle;

@@ -59,11 +59,7 @@ static int64_t next_time(hwt_timer *timer, int64_t now_ns)
 	return timer->wheel->held.first != NULL && due_time(timer) > now_ns ? now_ns : due_time(timer);
 }
 
-/*
- * Returns next_time, and sets the alarm to it.  A producer with an earlier timeout rings the alarm.  The order is that
- * of a worker that goes idle: alarm, publication, fence, check of the lanes.  A push after that check finds the
- * publication.
- */
+/* Returns next_time, and sets the alarm to it.  A producer with an earlier timeout rings the alarm, [idle]. */
 static int64_t next_alarm(hwt_timer *timer, int64_t now_ns)
 {
 	struct hwt_idle *idle = &timer->lanes.idle;

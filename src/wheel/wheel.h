@@ -157,9 +157,7 @@ int64_t hwt_wheel_next_due(const struct hwt_wheel *wheel);
  * middle of a tick.
  *
  * Visits the bucket that is first by the tree, and corrects its entry if its earliest member has left; then visits the
- * bucket that is first now, and so on.  So a removal costs nothing here, a right entry costs a visit, and a wrong entry
- * a visit instead of a wake-up and a pass.  Gives up after HWT_SETTLE_VISITS visits: the answer is then the tick of a
- * removed record, and too early.
+ * bucket that is first now, and so on.  Gives up after HWT_SETTLE_VISITS visits: the answer is then too early.
  */
 void hwt_wheel_settle(struct hwt_wheel *wheel);
 

@@ -7,12 +7,8 @@
  *   worker.c has the steps of a pass.  A pass takes in at most max_transfers_per_tick operations, new timeouts and
  *   cancels, in which the lanes share.
  *
- *   Then the worker sleeps.  How long depends on whether there is traffic:
- *
- *       nap    until the next tick: if many operations came in during this tick, if the worker has gone idle twice in
- *              it already, or if the next tick has work anyway.
- *       idle   until the tick at which the next timeout that has not been cancelled is due (hwt_wheel_settle), or
- *              without end if there is none.  A producer with an earlier timeout wakes the worker (idle.h).
+ *   Then the worker sleeps: it naps to the next tick if there is traffic; otherwise it idles until a timeout is due
+ *   that has not been cancelled (hwt_wheel_settle), and a producer with an earlier timeout wakes it (rest.c, idle.h).
  *
  *   If a pass has left work in the lanes, the worker makes another pass at once.  A timeout that is taken in after its
  *   tick has passed runs at the next tick.  The first pass of an advance takes in all new timeouts.  After a long task
