@@ -142,22 +142,18 @@ struct hwt_lane *hwt_lanes_find_home(const struct hwt_lane *of)
 	return lane;
 }
 
-/* Waits for the submission in progress.  The next submission sees `closed`: L3. */
-static void close_lane(struct hwt_lane *lane)
-{
-	queue_lock(&lane->submitted);
-	lane->closed = true;
-	queue_unlock(&lane->submitted);
-}
-
 void hwt_lanes_close(struct hwt_lanes *lanes)
 {
 	/* Lanes made from here on are closed from the beginning.  Lanes made before are in the count: [made]. */
 	pthread_mutex_lock(&lanes->making);
 	lanes->closed = true;
 	pthread_mutex_unlock(&lanes->making);
-	for (uint32_t i = 0; i < lanes_count(lanes); i++)
-		close_lane(lanes->made[i]);
+	/* The lock waits for the submission in progress.  The next submission sees `closed`: L3. */
+	for (uint32_t i = 0; i < lanes_count(lanes); i++) {
+		queue_lock(&lanes->made[i]->submitted);
+		lanes->made[i]->closed = true;
+		queue_unlock(&lanes->made[i]->submitted);
+	}
 }
 
 int hwt_lanes_refuse(struct hwt_lanes *lanes)

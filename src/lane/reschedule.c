@@ -52,12 +52,8 @@ static int refuse(uint64_t word, uint64_t generation)
 
 /*
  * Sets RESCHEDULING, and `flags`, if the word is still *word.  Then only the caller may write the deadline, until it
- * clears RESCHEDULING.
- *
- * RESCHEDULE_SEEN is cleared, as otherwise the worker could miss the move: it has set this flag, has read the old
- * deadline, and is about to exchange the word for RUNNING.  A whole move fits in between, and leaves RESCHEDULED set,
- * as it was.  With RESCHEDULE_SEEN still set the word would be equal again, and the task would start before its new
- * deadline.
+ * clears RESCHEDULING.  RESCHEDULE_SEEN is cleared, or a worker that has read the old deadline would not see that the
+ * word has changed (begin_slow of worker_slow.c).
  */
 static bool begin(struct hwt_record *record, uint64_t *word, uint64_t flags)
 {

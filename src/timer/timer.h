@@ -179,14 +179,11 @@ void hwt_timer_set_grid(hwt_timer *timer, int64_t start_ns);
  */
 void hwt_timer_begin_time(hwt_timer *timer, int64_t now_ns);
 
-static inline bool timer_state_is_started(int state)
-{
-	return state == TIMER_STARTED || state == TIMER_CLOCKED || state == TIMER_DRIVEN;
-}
-
 static inline bool timer_is_started(const hwt_timer *timer)
 {
-	return timer_state_is_started(atomic_load_explicit(&timer->state, memory_order_acquire)); /* [started] */
+	int state = atomic_load_explicit(&timer->state, memory_order_acquire); /* [started] */
+
+	return state == TIMER_STARTED || state == TIMER_CLOCKED || state == TIMER_DRIVEN;
 }
 
 /* Returns the state of a timer whose worker has started. */

@@ -138,23 +138,18 @@ void hwt_worker_end_slow(struct hwt_worker *worker, struct hwt_record *record)
 	lane_return(record);
 }
 
-/* Counts a RUNNING record that is PERIODIC, and gives it its next deadline. */
-static void count_repeat(struct hwt_worker *worker, struct hwt_record *record)
-{
-	HWT_PROBE(expire, record, (uint64_t)worker->lateness_ns - (uint64_t)record_deadline(record));
-	hwt_counts_repeat(&worker->counts, &worker->wheel->grid, record);
-}
-
 void hwt_worker_expire_slow(struct hwt_worker *worker, struct hwt_record *record)
 {
 	uint64_t word;
 
 	if (!begin_slow(worker, record, STATE_RUNNING, &word))
 		return;
-	if (word_has(word, WORD_PERIODIC))
-		count_repeat(worker, record);
-	else
+	if (word_has(word, WORD_PERIODIC)) {
+		HWT_PROBE(expire, record, (uint64_t)worker->lateness_ns - (uint64_t)record_deadline(record));
+		hwt_counts_repeat(&worker->counts, &worker->wheel->grid, record);
+	} else {
 		worker_count_run(worker, record);
+	}
 	worker_run_task(worker, record, word, record_arg_at(record, word));
 	hwt_worker_end_slow(worker, record);
 }
