@@ -167,17 +167,10 @@ bool hwts_share_tell_remade(hwt_store *store)
 	return tells;
 }
 
-/*
- * Tells that the tables were replaced since the open or the last stop; a later loss of the lease does not tell it
- * again.
- */
+/* Notes whether the tables were replaced since the open or the last stop; the first renewal tells. */
 static int look_remade(hwt_store *store)
 {
-	int rc = hwts_look_hidden(store, hwts_conn(store, HWTS_CONTROL), false, &store->share->loss.remade);
-
-	if (rc == 0)
-		(void)hwts_share_tell_remade(store);
-	return rc;
+	return hwts_look_hidden(store, hwts_conn(store, HWTS_CONTROL), false, &store->share->loss.remade);
 }
 
 static void bear_name(hwt_store *store)
