@@ -327,7 +327,8 @@ typedef struct hwt_store_kind_info {
 	 * process runs the kind either. */
 	uint64_t waiting[HWT_STORE_WAITS];
 	int64_t waiting_oldest_ns[HWT_STORE_WAITS];
-	int64_t waiting_age_ns; /* for how long what a process told has been the same, the longest; 0: none told any */
+	int64_t waiting_age_ns;  /* for how long what a process told has been the same, the longest; 0: none told any */
+	uint64_t started_minute; /* runs that living processes started in the minute before they renewed their leases */
 } hwt_store_kind_info;
 
 /* A group of a kind that has rules of its own. */

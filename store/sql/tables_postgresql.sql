@@ -41,7 +41,8 @@ create table hwt_member (
   waits_us bigint,               -- when waits became what it is
   name text primary key,
   kinds int[] not null,          -- the kinds that it runs
-  waits text)                    -- why what is due in its shards has not started; null: nothing waits
+  waits text,                    -- why what is due in its shards has not started; null: nothing waits
+  starts text)                   -- how many runs of each kind it started in a minute; null: none
   with (fillfactor = 50);
 
 -- Groups that are paused or have limits of their own.

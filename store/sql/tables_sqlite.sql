@@ -39,7 +39,8 @@ create table if not exists hwt_member (
   until_us integer not null,
   waits_us integer,
   kinds text not null,           -- with a comma before and behind each id
-  waits text)
+  waits text,
+  starts text)
   without rowid;
 
 create table if not exists hwt_group (

@@ -395,10 +395,11 @@ TEST(tables_of_another_version_are_refused)
 	(void)query("update %s_meta set version = 2", world.schema);
 	(void)query("alter table %s_member drop column waits", world.schema);
 	(void)query("alter table %s_member drop column waits_us", world.schema);
+	(void)query("alter table %s_member drop column starts", world.schema);
 	(void)snprintf(drops, sizeof(drops),
 		       "execute: alter table %s_member add waits text; alter table %s_member add waits_us bigint; "
-		       "update %s_meta set version = 3",
-		       world.schema, world.schema, world.schema);
+		       "alter table %s_member add starts text; update %s_meta set version = 3",
+		       world.schema, world.schema, world.schema, world.schema);
 	check_open(world.url, &config, ENOTSUP, drops);
 	conn = connect_user();
 	CHECK(user_sql(conn, "%s", drops + strlen("execute: ")));

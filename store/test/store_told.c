@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Why due timeouts have not started, as other processes see it: a renewal writes the counts into the row of its
- * process, and hwt_store_each_kind adds up the counts of living processes.
+ * Why due timeouts have not started, and how many start, as other processes see it: a renewal writes the counts into
+ * the row of its process, and hwt_store_each_kind adds up the counts of living processes.
  */
 #include "store_query.h"
 
@@ -248,6 +248,72 @@ TEST(what_nobody_of_the_library_has_written_changes_nothing)
 	(void)query("update %s_member set waits = '1:pause=5@1', waits_us = '12x'", world.schema);
 	CHECK_INT(told(store, HWT_STORE_WAITS_PAUSE), ==, 0);
 	CHECK_INT(kind_of(store, "a").waiting_age_ns, ==, 0);
+}
+
+/*
+ * Starts
+ */
+
+static uint64_t started(hwt_store *store)
+{
+	return kind_of(store, "a").started_minute;
+}
+
+TEST(another_process_reads_how_much_starts)
+{
+	CLOSING hwt_store *reader = fresh_store(), *store = open_store();
+
+	(void)run_tasks(store, count_run, HWT_STORE_AT_LEAST_ONCE);
+	renew(store);
+	CHECK_INT(query("select count(*) from %s_member where starts is null", world.schema), ==, 1);
+	CHECK_INT(started(reader), ==, 0);
+	put_due(store, 7);
+	CHECK(wait_count(&ran, 7));
+	LOOK_UNTIL(store, started(reader) == 7);
+	CHECK_INT(kind_of(reader, "a").waiting_age_ns, ==, 0);
+	insert_teller("alive", lease_clock_us() + 600000000, "null");
+	insert_teller("dead", 1, "null");
+	(void)query("update %s_member set starts = '1=5 77=9 1=30' where name in ('alive', 'dead')", world.schema);
+	CHECK_INT(started(reader), ==, 42);
+	CHECK_INT(kind_of(reader, "a").waiting_age_ns, ==, 0);
+}
+
+static const char *const no_starts[] = {
+	"",         " ",    "1",     "1=",      "=5",  "1=5 ",    " 1=5",
+	"1=5  1=6", "1=-5", "1=5@1", "1=5,1=5", "x=5", "1=5 x=5", "1=9999999999999999999",
+};
+
+TEST(starts_that_nobody_of_the_library_has_written_are_none)
+{
+	CLOSING hwt_store *store = fresh_store();
+
+	(void)put(store, "a", HWT_S(3600));
+	insert_teller("foreign", lease_clock_us() + 600000000, "'1:pause=5@1'");
+	for (size_t i = 0; i < HWTS_COUNT(no_starts); i++) {
+		(void)query("update %s_member set starts = '%s'", world.schema, no_starts[i]);
+		CHECK_INT(started(store), ==, 0);
+		CHECK_INT(told(store, HWT_STORE_WAITS_PAUSE), ==, 5);
+	}
+	(void)query("update %s_member set waits = '1:pause', starts = '1=6'", world.schema);
+	CHECK_INT(started(store), ==, 6);
+	(void)query("update %s_member set starts = '1=6%s'", world.schema,
+		    world.sqlite ? "' || replace(hex(zeroblob(1000)), '00', ' 1=6') || '"
+				 : "' || repeat(' 1=6', 1000) || '");
+	CHECK_INT(started(store), ==, 0);
+}
+
+TEST(starts_are_cut_at_whole_kinds)
+{
+	char text[HWTS_WAITS_MAX + 1] = "";
+
+	hwts_starts_write(text, 12, 340);
+	hwts_starts_write(text, 8, 0);
+	hwts_starts_write(text, 7, 2);
+	CHECK(strcmp(text, "12=340 7=2") == 0);
+	for (int i = 0; i < HWTS_WAITS_MAX; i++)
+		hwts_starts_write(text, 123456, 9);
+	CHECK_INT(strlen(text), >, HWTS_WAITS_MAX - 9);
+	CHECK(hwts_starts_read(text, strlen(text), NULL, NULL));
 }
 
 /*

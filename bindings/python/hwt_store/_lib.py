@@ -114,6 +114,7 @@ typedef struct hwt_store_kind_info {
 	uint64_t waiting[14];
 	int64_t waiting_oldest_ns[14];
 	int64_t waiting_age_ns;
+	uint64_t started_minute;
 } hwt_store_kind_info;
 
 typedef struct hwt_store_group_info {

@@ -172,6 +172,7 @@ class KindInfo:
 	#: something due that no living process holds is one more of "lease"; or "nobody" is 1 if none runs the kind.
 	waiting: Dict[Reason, Waiting]
 	waiting_age: Optional[timedelta]  #: since when the oldest of what they told is unchanged; None: they told none
+	started_minute: int  #: runs that they started within the minute before they renewed their leases
 
 
 @dataclass(frozen=True)
@@ -342,6 +343,7 @@ def kind_info_of(c: Any) -> KindInfo:
 		group_burst=c.each_group.burst,
 		waiting=_waiting_of(c),
 		waiting_age=_lib.span_or_none(c.waiting_age_ns),
+		started_minute=c.started_minute,
 	)
 
 

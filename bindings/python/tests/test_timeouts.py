@@ -243,7 +243,7 @@ def test_what_is_due_says_why_it_does_not_run(world: World) -> None:
 			(kind,) = await store.kinds()
 			assert list(kind.waiting) == ["nobody"]
 			assert kind.waiting["nobody"].count == 1 and kind.waiting["nobody"].oldest >= timedelta(0)
-			assert kind.waiting_age is None
+			assert kind.waiting_age is None and kind.started_minute == 0
 			await store.pause("a")
 			running = asyncio.ensure_future(store.run())
 			while not (await store.stats("a")).waiting.get("pause"):

@@ -71,8 +71,11 @@ select k.name, coalesce(k.mode, 0), k.shards, k.paused, k.running, k.start_every
   order by k.name
 
 --: WAITS kinds ()
--- What living processes say of why timeouts wait, and since when each says so. A longer text is not the library's.
-select waits_us, waits from @_member where length(waits) <= 2048 and until_us {LIVE}
+-- What living processes say of why timeouts wait, since when each says so, and how many started. A longer text is not
+-- the library's.
+select waits_us, case when length(waits) <= 2048 then waits end, case when length(starts) <= 2048 then starts end
+  from @_member
+  where coalesce(waits, starts) is not null and until_us {LIVE}
 
 --: KIND_ROWS remove (name text)
 -- In how many shards a kind has rows.

@@ -10,7 +10,7 @@ select ?1, ?2, n.us + ?3, ?4
   from (select @boot us) n
   where true
   on conflict (name) do update set incarnation = excluded.incarnation, until_us = excluded.until_us, kinds = ?4,
-    waits = null, waits_us = null
+    waits = null, waits_us = null, starts = null
   where m.incarnation in (?2, ?5) or m.until_us not {LIVE}
   returning 1
 
@@ -38,22 +38,23 @@ insert into @_hint (id, due_us, shard, len, at_us) values (0, 0, -1, 0, @now)
 --: postgresql
 select pg_notify('@newsmembers', '')
 
---: RENEW renew (name text, lease_us bigint, incarnation bigint, kinds kinds, waits text)
--- Renews the lease, and says why what is due in the shards of this process waits; CLOCK, MEMBERS and SHARDS follow in
--- the same exchange. PostgreSQL commits it before those are read: a process that stands still while it is told of the
--- shards must not hold the lock of its own row, in which other processes note that its lease is over. The commit is
--- always synced: a role may set synchronous_commit to off for what may be lost.
+--: RENEW renew (name text, lease_us bigint, incarnation bigint, kinds kinds, waits text, starts text)
+-- Renews the lease, and says why what is due in the shards of this process waits, and how much starts; CLOCK, MEMBERS
+-- and SHARDS follow in the same exchange. PostgreSQL commits it before those are read: a process that stands still
+-- while it is told of the shards must not hold the lock of its own row, in which other processes note that its lease is
+-- over. The commit is always synced: a role may set synchronous_commit to off for what may be lost.
 --: sqlite
 with n as materialized (select @boot us)
 update @_member
-  set until_us = n.us + ?2, kinds = ?4, waits = ?5, waits_us = case when waits is ?5 then waits_us else @now end
+  set until_us = n.us + ?2, kinds = ?4, waits = ?5, starts = ?6,
+    waits_us = case when waits is ?5 then waits_us else @now end
   from n
   where name = ?1 and incarnation = ?3 and until_us between n.us + 1 and n.us + 3600000000
   returning 1
 --: postgresql
 with n as materialized (select @now us)
 update @_member
-  set until_us = n.us + ?2, kinds = ?4, waits = ?5,
+  set until_us = n.us + ?2, kinds = ?4, waits = ?5, starts = ?6,
     waits_us = case when waits is not distinct from ?5 then waits_us else n.us end
   from n
   where name = ?1 and incarnation = ?3 and until_us between n.us + 1 and n.us + 3600000000

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Waits as a text; waits.h.  Anybody may have written what is read. */
+/* Waits and starts as texts; waits.h.  Anybody may have written what is read. */
 #include "base/waits.h"
 
 #include <inttypes.h>
@@ -98,6 +98,29 @@ bool hwts_waits_read(const char *text, size_t len,
 			if (told && why < HWT_STORE_WAITS)
 				told(ctx, kind, why, &wait);
 		} while (take(&cursor, ','));
+	} while (take(&cursor, ' '));
+	return cursor.at == cursor.end;
+}
+
+void hwts_starts_write(char text[HWTS_WAITS_MAX + 1], int64_t kind, uint64_t count)
+{
+	size_t from = strlen(text), room = HWTS_WAITS_MAX + 1 - from;
+
+	if (count > 0 &&
+	    (size_t)snprintf(text + from, room, "%s%" PRId64 "=%" PRIu64, from > 0 ? " " : "", kind, count) >= room)
+		text[from] = '\0';
+}
+
+bool hwts_starts_read(const char *text, size_t len, void (*told)(void *ctx, int64_t kind, uint64_t count), void *ctx)
+{
+	struct cursor cursor = { text, text + len };
+	int64_t kind, count;
+
+	do {
+		if (!take_number(&cursor, &kind) || !take(&cursor, '=') || !take_number(&cursor, &count))
+			return false;
+		if (told)
+			told(ctx, kind, (uint64_t)count);
 	} while (take(&cursor, ' '));
 	return cursor.at == cursor.end;
 }

@@ -11,6 +11,8 @@
  * so it changes only if a count or an oldest timeout does.
  *
  *   12:pause=3@1764403200000000,rate=1@1764403201000000 7:thread=2@1764403205000000
+ *
+ * Another text has how many runs of each kind started within a minute: 12=340 7=2
  */
 #ifndef HWTS_WAITS_H
 #define HWTS_WAITS_H
@@ -91,5 +93,9 @@ bool hwts_waits_write(char text[HWTS_WAITS_MAX + 1], int64_t kind, const struct 
  */
 bool hwts_waits_read(const char *text, size_t len,
 		     void (*told)(void *ctx, int64_t kind, size_t why, const struct hwts_wait *wait), void *ctx);
+
+/* The same of starts. */
+void hwts_starts_write(char text[HWTS_WAITS_MAX + 1], int64_t kind, uint64_t count);
+bool hwts_starts_read(const char *text, size_t len, void (*told)(void *ctx, int64_t kind, uint64_t count), void *ctx);
 
 #endif

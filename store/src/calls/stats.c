@@ -16,25 +16,6 @@ static unsigned lateness_bucket(int64_t ns)
 	return bucket;
 }
 
-void hwts_peak_note(struct hwts_peak *peak, int64_t now_ns, int64_t ns)
-{
-	int64_t second = now_ns / HWT_S(1);
-	size_t at = (size_t)(second % 60);
-
-	peak->ns[at] = peak->second[at] == second ? HWTS_MAX(peak->ns[at], ns) : ns;
-	peak->second[at] = second;
-}
-
-int64_t hwts_peak_read(const struct hwts_peak *peak, int64_t now_ns)
-{
-	int64_t most = 0;
-
-	for (size_t i = 0; i < 60; i++)
-		if (peak->second[i] > now_ns / HWT_S(1) - 60)
-			most = HWTS_MAX(most, peak->ns[i]);
-	return most;
-}
-
 void hwts_tally_start(struct hwts_tally *tally, int64_t now_ns, int64_t late_ns)
 {
 	late_ns = HWTS_MAX(late_ns, 0);

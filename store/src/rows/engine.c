@@ -18,10 +18,10 @@ int hwts_check_version(const struct hwts_db *db, int version)
 		return 0;
 	if (version == 2)
 		return hwts_fail(ENOTSUP,
-				 "%s: to convert tables of version 2, stop all processes and execute: alter table "
-				 "%s_member add waits text; alter table %s_member add waits_us bigint; update "
-				 "%s_meta set version = 3",
-				 db->engine->name, p, p, p);
+				 "%s: tables of version 2: stop all processes, and execute: alter table "
+				 "%s_member add waits text; alter table %s_member add waits_us bigint; alter "
+				 "table %s_member add starts text; update %s_meta set version = 3",
+				 db->engine->name, p, p, p, p);
 	if (version != 1)
 		return hwts_fail(ENOTSUP, "%s: the tables %s_* have version %d, this library knows %d; use a newer one",
 				 db->engine->name, p, version, HWTS_VERSION);

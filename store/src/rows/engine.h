@@ -227,8 +227,9 @@ struct hwts_renewal {
 	/* in */
 	const int64_t *kinds;
 	size_t kind_count;
-	bool absent;                    /* this process is not counted among those that share the kinds */
-	char waits[HWTS_WAITS_MAX + 1]; /* why what is due here has not started; "": nothing waits */
+	bool absent;                     /* this process is not counted among those that share the kinds */
+	char waits[HWTS_WAITS_MAX + 1];  /* why what is due here has not started; "": nothing waits */
+	char starts[HWTS_WAITS_MAX + 1]; /* how many runs of each kind started within the last minute; "": none */
 
 	/* out */
 	bool renewed;

@@ -145,15 +145,26 @@ static void add_wait(void *ctx, int64_t kind, size_t why, const struct hwts_wait
 	}
 }
 
-/* Adds the text of a process: the whole text, or nothing if the text is damaged or its time is out of range. */
+static void add_starts(void *ctx, int64_t kind, uint64_t count)
+{
+	struct kinds *kinds = ctx;
+
+	for (size_t i = 0; i < kinds->count; i++)
+		if (kinds->ids[i] == kind)
+			kinds->infos[i].started_minute += count;
+}
+
+/* Adds the texts of a process: each whole, or nothing of it if it is damaged or its time is out of range. */
 static int add_waits(void *ctx, const struct hwts_value *row)
 {
 	struct kinds *kinds = ctx;
-	const char *text = row[1].bytes ? row[1].bytes : "";
+	const char *text = row[1].bytes ? row[1].bytes : "", *starts = row[2].bytes ? row[2].bytes : "";
 
 	kinds->told_us = row[0].number;
 	if (kinds->told_us > 0 && hwts_waits_read(text, row[1].len, NULL, NULL))
 		(void)hwts_waits_read(text, row[1].len, add_wait, kinds);
+	if (hwts_starts_read(starts, row[2].len, NULL, NULL))
+		(void)hwts_starts_read(starts, row[2].len, add_starts, kinds);
 	return 0;
 }
 

@@ -105,11 +105,13 @@ static int by_shard(const void *left, const void *right)
 int hwts_rows_renew(struct hwts_conn *conn, struct hwts_renewal *renewal)
 {
 	const struct hwts_db *db = conn->db;
-	const char *waits = renewal->waits[0] ? renewal->waits : NULL;
+	const char *waits = renewal->waits[0] ? renewal->waits : NULL,
+		   *starts = renewal->starts[0] ? renewal->starts : NULL;
 	struct hwts_step steps[] = {
 		{ HWTS_SQL_RENEW,
 		  { HWTS_TEXT(hwts_me(db)), HWTS_NUMBER(db->lease_us), HWTS_NUMBER(db->incarnation),
-		    HWTS_BYTES(renewal->kinds, renewal->absent ? 0 : renewal->kind_count), HWTS_TEXT(waits) },
+		    HWTS_BYTES(renewal->kinds, renewal->absent ? 0 : renewal->kind_count), HWTS_TEXT(waits),
+		    HWTS_TEXT(starts) },
 		  .each = hwts_note_row,
 		  .ctx = &renewal->renewed,
 		  .commits = true },

@@ -353,6 +353,7 @@ int hwts_share_look(hwt_store *store, int64_t *next_ns, int *shards)
 	renewal->waits[0] = '\0'; /* without a lease the counts are those of the last one */
 	if (hwts_trusted(store))
 		hwts_waits_tell(store, renewal->waits);
+	hwts_starts_tell(store, renewal->starts);
 	rc = renew(store, renewal);
 	if (rc == 0 && !renewal->renewed) /* has joined again: once more, with no shard held */
 		rc = renew(store, renewal);

@@ -189,3 +189,12 @@ void hwts_waits_tell(hwt_store *store, char text[HWTS_WAITS_MAX + 1])
 		;
 	free(told);
 }
+
+void hwts_starts_tell(hwt_store *store, char text[HWTS_WAITS_MAX + 1])
+{
+	text[0] = '\0';
+	hwts_lock(store);
+	HWTS_EACH_KIND (store, kind)
+		hwts_starts_write(text, kind->row.id, hwts_peak_count(&kind->tally.lateness, hwt_now()));
+	hwts_unlock(store);
+}

@@ -25,5 +25,6 @@ void hwts_waits_watch(hwt_store *store, struct hwts_watching *watching);
  * first, as far as room and memory go.
  */
 void hwts_waits_tell(hwt_store *store, char text[HWTS_WAITS_MAX + 1]);
+void hwts_starts_tell(hwt_store *store, char text[HWTS_WAITS_MAX + 1]); /* the same of starts; kinds in their order */
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The list of kinds that this process knows, and the rules for names. */
+/* The list of kinds that this process knows, the rules for names, and the starts of a minute. */
 #include "store/kind.h"
 #include "store/store.h"
 
@@ -122,4 +122,47 @@ struct hwts_kind_row hwts_kind_defaults(const hwt_store *store)
 		.mode = HWTS_MODE_OPEN,
 		.horizon_us = HWTS_MAX(HORIZON_NS, store->config.lease_ns / 3 * 2) / 1000,
 	};
+}
+
+/*
+ * Starts within the last minute
+ */
+
+void hwts_peak_note(struct hwts_peak *peak, int64_t now_ns, int64_t ns)
+{
+	int64_t second = now_ns / HWT_S(1);
+	size_t at = (size_t)(second % 60);
+
+	if (peak->second[at] != second) {
+		peak->ns[at] = 0;
+		peak->count[at] = 0;
+	}
+	peak->ns[at] = HWTS_MAX(peak->ns[at], ns);
+	peak->count[at]++;
+	peak->second[at] = second;
+}
+
+static bool is_of_last_minute(int64_t second, int64_t now_ns)
+{
+	return second > now_ns / HWT_S(1) - 60;
+}
+
+int64_t hwts_peak_read(const struct hwts_peak *peak, int64_t now_ns)
+{
+	int64_t most = 0;
+
+	for (size_t i = 0; i < 60; i++)
+		if (is_of_last_minute(peak->second[i], now_ns))
+			most = HWTS_MAX(most, peak->ns[i]);
+	return most;
+}
+
+uint64_t hwts_peak_count(const struct hwts_peak *peak, int64_t now_ns)
+{
+	uint64_t count = 0;
+
+	for (size_t i = 0; i < 60; i++)
+		if (is_of_last_minute(peak->second[i], now_ns))
+			count += peak->count[i];
+	return count;
 }

@@ -6,9 +6,10 @@
 #include "groups/turns.h"
 #include "rows/engine.h"
 
-/* The maximum of each of the last 60 seconds. */
+/* Of the starts in each of the last 60 seconds: the latest, and how many. */
 struct hwts_peak {
 	int64_t second[60], ns[60];
+	uint64_t count[60];
 };
 
 struct hwts_tally {
@@ -96,7 +97,7 @@ static inline bool hwts_is_last(const struct hwts_kind *kind, unsigned attempts)
 }
 
 /*
- * Statistics; stats.c
+ * Statistics; stats.c, and peaks in kind.c
  */
 
 #define HWTS_TALLY_ALONE(store, what, n) (hwts_lock(store), HWTS_TALLY(store, what, n), hwts_unlock(store))
@@ -108,6 +109,7 @@ static inline bool hwts_is_last(const struct hwts_kind *kind, unsigned attempts)
 void hwts_tally_start(struct hwts_tally *tally, int64_t now_ns, int64_t late_ns);
 void hwts_peak_note(struct hwts_peak *peak, int64_t now_ns, int64_t ns);
 int64_t hwts_peak_read(const struct hwts_peak *peak, int64_t now_ns);
+uint64_t hwts_peak_count(const struct hwts_peak *peak, int64_t now_ns);
 /* The counters, with the current state: of all kinds, or of one. */
 void hwts_stats_now(hwt_store *store, hwt_store_stats *stats);
 void hwts_stats_of_kind(hwt_store *store, struct hwts_kind *kind, hwt_store_stats *stats);

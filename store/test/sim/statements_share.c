@@ -215,6 +215,7 @@ static int join(struct act *act)
 	sim_set_text(member, MEMBER_NAME, TEXT_ARG(0)->bytes, TEXT_ARG(0)->len);
 	sim_set_text(member, MEMBER_KINDS, TEXT_ARG(3)->bytes, TEXT_ARG(3)->len * sizeof(int64_t));
 	sim_set_text(member, MEMBER_WAITS, NULL, 0);
+	sim_set_text(member, MEMBER_STARTS, NULL, 0);
 	member->n[MEMBER_WAITS_US] = 0;
 	SIM_EMIT(act, 1);
 	return 0;
@@ -350,19 +351,26 @@ static int renew(struct act *act)
 		    !sim_is_text(member->s[MEMBER_WAITS], TEXT_ARG(4)))
 			member->n[MEMBER_WAITS_US] = act->now_us;
 		sim_set_text(member, MEMBER_WAITS, TEXT_ARG(4)->bytes, TEXT_ARG(4)->len);
+		sim_set_text(member, MEMBER_STARTS, TEXT_ARG(5)->bytes, TEXT_ARG(5)->len);
 		SIM_EMIT(act, 1);
 	}
 	return rc;
 }
 
+/* A text that the library may have written. */
+static struct hwts_value told_value(const struct text *text)
+{
+	return sim_text_value(text && text->len <= HWTS_WAITS_MAX ? text : NULL);
+}
+
 static int waits(struct act *act)
 {
 	EACH_SEEN (act, MEMBER, is) {
-		struct hwts_value values[] = { HWTS_NUMBER(is->n[MEMBER_WAITS_US]),
-					       sim_text_value(is->s[MEMBER_WAITS]) };
+		struct hwts_value values[] = { HWTS_NUMBER(is->n[MEMBER_WAITS_US]), told_value(is->s[MEMBER_WAITS]),
+					       told_value(is->s[MEMBER_STARTS]) };
 
-		if (values[1].bytes && values[1].len <= HWTS_WAITS_MAX && sim_is_live(act, is->n[MEMBER_UNTIL]))
-			sim_emit(act, values, 2);
+		if ((is->s[MEMBER_WAITS] || is->s[MEMBER_STARTS]) && sim_is_live(act, is->n[MEMBER_UNTIL]))
+			sim_emit(act, values, 3);
 	}
 	return 0;
 }
