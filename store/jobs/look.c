@@ -358,6 +358,7 @@ static void json_kind(const struct jobs *jobs, const hwt_store_kind_info *info, 
 	json_number(out, &first, "failed", (int64_t)info->failed);
 	json_backlog(jobs, &first, info, now_us);
 	json_waiting(jobs, &first, info);
+	json_number(out, &first, "started_minute", (int64_t)info->started_minute);
 	json_time(out, &first, "oldest_due", info->oldest_due_us);
 	json_number(out, &first, "overdue_us",
 		    info->oldest_due_us && info->oldest_due_us < now_us ? now_us - info->oldest_due_us : 0);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * How late each kind was in the last ten minutes.  A thread looks each five seconds, whether or not somebody watches, so
- * that who comes at night sees since when a kind stands still.
+ * How late each kind was, and how much of it started, in the last ten minutes.  A thread looks each five seconds, whether
+ * or not somebody watches, so that who comes at night sees since when a kind stands still.
  */
 #include "serve.h"
 
@@ -14,7 +14,7 @@
 #define KINDS 500
 
 struct point {
-	int64_t overdue_us;
+	int64_t overdue_us, started; /* started: within a minute, as its processes told last */
 	bool known;
 };
 
@@ -88,7 +88,8 @@ static bool note_kind(void *ctx, const hwt_store_kind_info *info)
 	pthread_mutex_lock(&look->history->lock);
 	track = track_of(look->history, info->kind);
 	if (track)
-		track->next = (struct point){ late ? look->now_us - info->oldest_due_us : 0, true };
+		track->next = (struct point){ late ? look->now_us - info->oldest_due_us : 0,
+					      (int64_t)info->started_minute, true };
 	pthread_mutex_unlock(&look->history->lock);
 	return true;
 }
@@ -156,14 +157,14 @@ void history_end(struct history *history)
 	free(history);
 }
 
-static void write_points(FILE *out, const struct history *history, const struct track *track)
+static void write_points(FILE *out, const struct history *history, const struct track *track, bool starts)
 {
 	for (size_t i = 0; i < POINTS; i++) {
 		const struct point *point = &track->points[(history->at + i) % POINTS];
 
 		fputs(i ? "," : "", out);
 		if (point->known)
-			fprintf(out, "%" PRId64, point->overdue_us);
+			fprintf(out, "%" PRId64, starts ? point->started : point->overdue_us);
 		else
 			fputs("null", out);
 	}
@@ -184,7 +185,9 @@ struct answer answer_history(struct request *request, const char *name)
 		fputs(i ? ",\n" : "\n", out);
 		json_text(out, history->tracks[i].kind);
 		fputs(": {\"overdue_us\": [", out);
-		write_points(out, history, &history->tracks[i]);
+		write_points(out, history, &history->tracks[i], false);
+		fputs("], \"started_minute\": [", out);
+		write_points(out, history, &history->tracks[i], true);
 		fputs("]}", out);
 	}
 	pthread_mutex_unlock(&history->lock);

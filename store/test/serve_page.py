@@ -10,6 +10,7 @@ import sqlite3
 import subprocess
 import sys
 import threading
+import time
 
 from browser import Browser
 from serve import EVIL, Store, lines, main
@@ -64,6 +65,20 @@ def fits(browser, what):
     return lines((wide <= 0, f"{what}: {wide} pixels too wide"))
 
 
+def clock_us(store):
+    """On the clock of leases."""
+    return int(time.clock_gettime(time.CLOCK_BOOTTIME if store.url.startswith("sqlite:") else time.CLOCK_REALTIME) * 1e6)
+
+
+def tell(store, kinds, late_s, waits, starts):
+    """A living process that runs these kinds, by their numbers; {at} in waits is when the oldest was due."""
+    listed = "," + kinds + "," if store.url.startswith("sqlite:") else "{" + kinds + "}"
+    late_us = int((time.time() - late_s) * 1e6)
+    sql(store, "insert into @_member (name, incarnation, until_us, kinds, waits, waits_us, starts) values ('alive', 7, "
+        f"{clock_us(store) + 3000000000}, '{listed}', '{waits}', {late_us}, '{starts}')".replace("{at}", f"@{late_us}"))
+    sql(store, "update @_shard set owner = 'alive'")
+
+
 def what_stands_still_comes_first(store):
     for key in ["a", "b"]:
         store.put("mail", "--key", key, "--at", "now")
@@ -83,6 +98,19 @@ def what_stands_still_comes_first(store):
     click(browser, "tbody a")
     has(browser, "mailbox unavailable", "attempt 20", "Data, 0 bytes")
     return problems + lines((not browser.console(), f"{browser.console()}"))
+
+
+def what_processes_tell(store):
+    """Why the oldest waits, and how much starts."""
+    store.put("mail", "--key", "late", "--at", "now")
+    sql(store, "update @_timeout set due_us = due_us - 60000000 where key = 'late'")
+    tell(store, "1", 60, "1:cap=1{at}", "1=300")
+    _, browser = look(store)
+    has(browser, "mail is late: as many of a group run as may, unchanged for", "now 5 a second")
+    browser.until("document.querySelector('svg.starts') !== null && document.querySelector('svg.late') !== null")
+    sql(store, "update @_member set starts = '1=7'")
+    has(browser, "now 7 a minute")
+    return fits(browser, "charts")
 
 
 def an_empty_store(store):
@@ -331,18 +359,26 @@ def on_a_phone_and_in_the_dark(store):
 
 
 def a_picture(store):
-    """Of a store in which something stands still."""
-    for i in range(60):
-        store.put("mail", '{"to": "alice@example.org", "invoice": %d}' % i, "--key", f"invoice-{i}", "--group", f"tenant {i % 5}", "--at", "now")
-    store.put("nightly", "--cron", "30 2 * * *", "--key", "report")
+    """Of a store in which something stands still.  Ten minutes take too long for a test, so the past is made up."""
+    for i in range(12):
+        store.put("mail", '{"to": "alice@example.org", "invoice": %d}' % i, "--key", f"invoice-{i}", "--group", "tenant 3", "--at", "now")
+    store.put("nightly", "--key", "report", "--at", "now")
     store.put("webhook", "--key", "hook", "--at", "now")
     store.put("thumbnail", "--at", "1h")
-    sql(store, "update @_timeout set due_us = due_us - 11000000000 where key like 'invoice%'")
+    sql(store, "update @_timeout set due_us = due_us - 400000000 where key like 'invoice%'")
+    sql(store, "update @_timeout set due_us = due_us - 11000000000 where key = 'report'")
     fail(store, "hook", "410 Gone")
     store.tool("pause", "mail", "--group", "tenant 3")
+    tell(store, "1,3,4", 400, "1:pause=12{at}", "1=240 3=31 4=1320")
     _, browser = look(store, "--changes")
-    browser.size(1000, 480)
-    browser.until("document.querySelector('svg') !== null")
+    browser.size(1100, 480)
+    browser.js("""const points = (of) => [...Array(120).keys()].map((i) => Math.max(0, Math.round(of(i)))), none = points(() => 0);
+        past = {kinds: {mail: {overdue_us: points((i) => (i - 40) * 5e6), started_minute: points((i) => i < 40 ? 420 + 30 * Math.sin(i) : 240)},
+            nightly: {overdue_us: points((i) => 11e9 + i * 5e6), started_minute: none},
+            webhook: {overdue_us: none, started_minute: points((i) => 30 + 9 * Math.sin(i / 9))},
+            thumbnail: {overdue_us: none, started_minute: points((i) => 1300 + 200 * Math.sin(i / 5))}}};
+        pastAt = Infinity; draw()""")
+    browser.until("document.querySelectorAll('svg.starts').length === 3")
     path = os.environ.get("HWT_SHOT") if store.url.startswith("sqlite:") else None
     browser.shot(path or store.folder / "page.png")
     return fits(browser, "the picture")
@@ -360,7 +396,8 @@ def closed(test):
     return run
 
 
-TESTS = [what_stands_still_comes_first, an_empty_store, it_redraws_and_keeps_what_was_typed, hostile_names_are_text,
+TESTS = [what_stands_still_comes_first, an_empty_store, what_processes_tell, it_redraws_and_keeps_what_was_typed,
+         hostile_names_are_text,
          a_hundred_thousand_rows, the_server_is_gone_and_comes_back, another_server_gets_no_token, the_session_is_over,
          each_change_asks_first, without_a_mouse, on_a_phone_and_in_the_dark, a_picture]
 

@@ -120,6 +120,8 @@ function when(us) {
 	return us ? h("time", {title: local(us / 1000)}, distance(us)) : h("span.dim", null, "-");
 }
 
+// Of a number within a minute.
+const often = (n) => n < 60 ? n + " a minute" : (n / 60).toLocaleString("en", {maximumFractionDigits: n < 6000 ? 1 : 0}) + " a second";
 const atLeast = (n, more) => n.toLocaleString("en") + (more ? "+" : "");
 const failedOf = (kind) => kind.failed > 1000 ? "1,000+" : kind.failed.toLocaleString("en");
 const many = (n, word) => n + " " + word + (n === 1 || n === "1" ? "" : "s");
@@ -229,7 +231,7 @@ function route() {
 
 const linkKind = (kind, filter) => query("#/kind/" + encodeURIComponent(kind), filter || {});
 
-function chart(values, label) {
+function chart(values, style, label) {
 	const known = values.filter((value) => value !== null), most = Math.max(1, ...known), n = values.length - 1;
 	let line = "", area = "", pen = false, last = 0;
 	values.forEach((value, i) => {
@@ -243,19 +245,21 @@ function chart(values, label) {
 		area += pen ? `L${x},${y} ` : `M${x},25 L${x},${y} `;
 		pen = true;
 	});
-	return h("svg", {viewBox: "0 0 150 26", preserveAspectRatio: "none", role: "img", "aria-label": label},
+	return h("svg." + style, {viewBox: "0 0 150 26", preserveAspectRatio: "none", role: "img", "aria-label": label},
 		h("path.base", {d: "M0,25 L150,25"}), h("path.area", {d: area + (pen ? `L${last},25 Z` : "")}),
 		h("path.line", {d: line}));
 }
 
 function charts(kind) {
 	if (!past || !Object.hasOwn(past.kinds, kind.kind))
-		return h("td.wide.none");
-	const is = past.kinds[kind.kind];
-	const most = Math.max(0, ...is.overdue_us);
-	return h("td.wide", {"data-label": "late, ten minutes"}, most < 1e6 ? h("span.dim", null, "on time")
-		: [chart(is.overdue_us, "late in the last ten minutes: at most " + duration(most)),
-			h("span.dim", null, "late, at most " + duration(most))]);
+		return [h("td.wide.none"), h("td.wide.none")];
+	const is = past.kinds[kind.kind], starts = Math.max(0, ...is.started_minute), most = Math.max(0, ...is.overdue_us);
+	return [h("td.wide", {"data-label": "starts, ten minutes"}, starts === 0 ? h("span.dim", null, "none")
+		: [chart(is.started_minute, "starts", "starts in the last ten minutes: at most " + often(starts)),
+			h("span.dim", null, "now " + often(kind.started_minute))]),
+	h("td.wide", {"data-label": "late, ten minutes"}, most < 1e6 ? h("span.dim", null, "on time")
+		: [chart(is.overdue_us, "late", "late in the last ten minutes: at most " + duration(most)),
+			h("span.dim", null, "at most " + duration(most))])];
 }
 
 function kindRow(kind) {
@@ -305,7 +309,7 @@ async function drawKinds() {
 		h("thead", null, h("tr", null, ["Kind", "State"].map((text) => h("th", {scope: "col"}, text)),
 			h("th.number", {scope: "col"}, "Due"), h("th", {scope: "col"}, "Oldest due"),
 			["Failed", "Running", "Processes"].map((text) => h("th.number", {scope: "col"}, text)),
-			h("th", {scope: "col"}, "Last ten minutes"))),
+			["Starts, ten minutes", "Late, ten minutes"].map((text) => h("th", {scope: "col"}, text)))),
 		h("tbody", null, kinds.map(kindRow)))));
 }
 
