@@ -101,12 +101,12 @@ def what_stands_still_comes_first(store):
 
 
 def what_processes_tell(store):
-    """Why the oldest waits, and how much starts."""
+    """Why the oldest waits, what helps, and how much starts."""
     store.put("mail", "--key", "late", "--at", "now")
     sql(store, "update @_timeout set due_us = due_us - 60000000 where key = 'late'")
     tell(store, "1", 60, "1:cap=1{at}", "1=300")
     _, browser = look(store)
-    has(browser, "mail is late: as many of a group run as may, unchanged for", "now 5 a second")
+    has(browser, "mail is late: as many of a group run as may, unchanged for", "Raise the limit of the group", "now 5 a second")
     browser.until("document.querySelector('svg.starts') !== null && document.querySelector('svg.late') !== null")
     sql(store, "update @_member set starts = '1=7'")
     has(browser, "now 7 a minute")

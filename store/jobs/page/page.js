@@ -137,34 +137,43 @@ function limitsText(limits) {
 	return parts.join(", ");
 }
 
+// Why a timeout waits, and what helps.
 const REASONS = {
-	thread: "all threads are busy", cap: "as many of a group run as may", rate: "a group may not start more yet",
-	turn: "other groups go first", pause: "a group is paused", elsewhere: "runs of a dead process still count",
-	rules: "new rules are being read", read: "its process has not read it yet", zone: "its time zone cannot be read",
-	row: "rows are locked, damaged or refused", lease: "its process is silent, or gives it away",
-	database: "its process has no connection that can write", nobody: "no process runs it",
+	thread: ["all threads are busy", "More processes, more threads or shorter tasks help."],
+	cap: ["as many of a group run as may", "Raise the limit of the group, or wait for its runs."],
+	rate: ["a group may not start more yet", "Raise the limit of the group, or wait."],
+	turn: ["other groups go first", "More processes, more threads or shorter tasks help."],
+	pause: ["a group is paused", "Resume the group."],
+	elsewhere: ["runs of a dead process still count", "Look for what locks the rows of these runs."],
+	rules: ["new rules are being read", "Look for what locks the tables of groups and shards."],
+	read: ["its process has not read it yet", "Look for locks and old transactions in the database; a backlog takes its time."],
+	zone: ["its time zone cannot be read", "Install tzdata where its process runs."],
+	row: ["rows are locked, damaged or refused", "Look for what locks them; the warnings of the process say more."],
+	lease: ["its process is silent, or gives it away", "Look whether its processes and their machines run."],
+	database: ["its process has no connection that can write", "Look at the connection and its rights; a standby cannot be written to."],
+	nobody: ["no process runs it", "Start a process that runs it."],
 };
 
-// Why the oldest of a kind waits: as its processes told when they renewed their leases, or the database does.
+// Of the oldest of a kind: as its processes told when they renewed their leases, or the database does.
 function reasonOf(kind) {
 	const waiting = Object.entries(kind.waiting || {}).filter(([word]) => word !== "starts");
 	waiting.sort((a, b) => b[1].oldest_ns - a[1].oldest_ns);
 	if (!waiting.length)
-		return "";
-	const [word] = waiting[0], told = word !== "nobody" && word !== "lease";
-	return (REASONS[word] || word) + (told ? ", unchanged for " + duration(kind.waiting_age_ns / 1000) : "");
+		return ["", ""];
+	const [word] = waiting[0], told = word !== "nobody" && word !== "lease", [why, cure] = REASONS[word] || [word];
+	return [why + (told ? ", unchanged for " + duration(kind.waiting_age_ns / 1000) : ""), cure];
 }
 
-// [how bad, class, words]: what an operator has to know of a kind first.
+// [how bad, class, words, what helps]: what an operator has to know of a kind first.
 function verdictOf(kind) {
-	const due = kind.overdue_us > 0, why = reasonOf(kind);
+	const due = kind.overdue_us > 0, [why, cure] = reasonOf(kind);
 	if (due && kind.processes === 0)
-		return [4, "stopped", "stands still: no process runs it" + (kind.paused ? ", and it is paused" : "")];
+		return [4, "stopped", "stands still: no process runs it" + (kind.paused ? ", and it is paused" : ""), REASONS.nobody[1]];
 	if (due && kind.paused)
-		return [4, "paused", "stands still: it is paused"];
+		return [4, "paused", "stands still: it is paused", about.changes ? "" : "hwt-jobs resume goes on with it."];
 	if (kind.overdue_us > LATE_US)
 		return [3, "late", "is late" + (why ? ": " + why
-			: kind.paused_groups ? ", and " + many(kind.paused_groups, "group") + " paused" : "")];
+			: kind.paused_groups ? ", and " + many(kind.paused_groups, "group") + " paused" : ""), cure];
 	if (kind.failed > 0)
 		return [2, "failed", "has failed timeouts"];
 	if (kind.paused)
@@ -289,11 +298,11 @@ function verdicts(kinds) {
 	if (bad.length === 0)
 		return h("ul.verdict", null, h("li.fine", null, kinds.length ? "Nothing stands still, and nothing has failed."
 			: "There are no kinds yet: nothing was put into this store."));
-	return h("ul.verdict", null, bad.slice(0, 8).map(([kind, how, name, words]) => h("li." + name, {"data-key": kind.kind},
+	return h("ul.verdict", null, bad.slice(0, 8).map(([kind, how, name, words, cure]) => h("li." + name, {"data-key": kind.kind},
 		h("b", null, h("a", {href: linkKind(kind.kind, how === 2 ? {state: "failed"} : {})}, shown(kind.kind))),
 		how === 2 ? ": " : " " + words + ". ",
 		kind.overdue_us > 0 && atLeast(kind.due || 1, kind.due_more) + " due, the oldest for " + duration(kind.overdue_us) + ". ",
-		kind.failed > 0 && h("a", {href: linkKind(kind.kind, {state: "failed"})}, failedOf(kind) + " failed"), kind.failed > 0 && ". ",
+		kind.failed > 0 && h("a", {href: linkKind(kind.kind, {state: "failed"})}, failedOf(kind) + " failed"), kind.failed > 0 && ". ", cure && cure + " ",
 		about.changes && kind.paused && act("Resume", "resume", {kind: kind.kind}))),
 	bad.length > 8 && h("li", null, "and " + (bad.length - 8) + " more below"));
 }
@@ -385,10 +394,10 @@ async function readList(kind, filter) {
 async function drawKind({name, filter}) {
 	const [kind] = await ask(query("api/kinds", {kind: name}));
 	const [groups, [rows, next]] = await Promise.all([ask(query("api/groups", {kind: name})), readList(name, filter)]);
-	const [, style, words] = verdictOf(kind), limits = limitsText(kind.each_group);
+	const [, style, words, cure] = verdictOf(kind), limits = limitsText(kind.each_group);
 	document.title = plain(name) + " - hwt-jobs";
 	return h("main", null, h("h1", null, shown(name)),
-		h("ul.verdict", null, h("li." + style, null, words.charAt(0).toUpperCase() + words.slice(1) + ". ",
+		h("ul.verdict", null, h("li." + style, null, words.charAt(0).toUpperCase() + words.slice(1) + ". ", cure && cure + " ",
 			kind.overdue_us > 0 && atLeast(kind.due || 1, kind.due_more) + " due, the oldest for " + duration(kind.overdue_us) + ". ",
 			kind.failed > 0 && failedOf(kind) + " failed. ", atLeast(kind.running || 0, false) + " running, ",
 			kind.processes + (kind.processes === 1 ? " process" : " processes") + ", " + kind.mode + ". ", limits && "Each group: " + limits + ".")),
