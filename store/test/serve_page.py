@@ -21,8 +21,8 @@ ODD = [c for c in EVIL if ord(c) < 32 or ord(c) > 0x2000]
 
 
 def sql(store, text):
-    """Executes statements on the tables, which @ names."""
-    text = text.replace("@", store.schema)
+    """Executes statements on the tables, which @_ names."""
+    text = text.replace("@_", store.schema + "_")
     if store.url.startswith("sqlite:"):
         with sqlite3.connect(store.url[7:], timeout=600) as database:
             database.executescript(text)
@@ -153,12 +153,53 @@ def hostile_names_are_text(store):
         odd = [c for c in browser.text() + titles if c in ODD and c != "\n"]
         problems += lines((not odd, f"{where}: {odd}"),
                           (browser.js("return document.querySelectorAll('img, b.x, script').length") == 1, f"{where}: an element"))
+    browser.js("openDialog('pause', {kind: arguments[0]})", EVIL[1:])
+    click(browser, "dialog button[type=submit]")
+    refused = browser.until("document.getElementById('refused').textContent")
+    problems += lines((not [c for c in refused if c in ODD], f"a refusal: {refused!r}"))
+    browser.js("document.getElementById('dialog').close()")
     browser.js("past.kinds = {}; pastAt = Infinity")  # no kind has a past yet
     for name in INHERITED:
         store.put(name, "--at", "1h")
     browser.js("location.hash = '#/constructor'")
     has(browser, *INHERITED)
     return problems + lines((browser.js("return document.title") != "run", "a script ran"), (not browser.console(), f"{browser.console()}"))
+
+
+ALIKE = ["mail ", " mail", "ma  il", "ma\u00a0il", "\u3164", "mail\ufe0f", "mail\u2800", "mail\U000e0041", "m" + "\u0300" * 30]
+
+
+def names_that_look_alike(store):
+    """Spaces that HTML leaves out, and characters that draw nothing, are seen; signs on a letter stay in their line."""
+    for name in ALIKE:
+        store.put(name, "--at", "now")
+    _, browser = look(store)
+    has(browser, *(f"U+{code}" for code in ["0020", "00A0", "3164", "FE0F", "2800", "E0041"]))
+    names = browser.js("return [...document.querySelectorAll('tbody th')].map((is) => is.innerText)")
+    hidden = browser.js("return [...document.querySelectorAll('.verdict li, td.name, th.name')].every((is) => getComputedStyle(is).overflow === 'hidden')")
+    return lines((len(set(names)) == len(ALIKE) + 1, f"{names}"), (hidden, "signs on a letter leave their line"))
+
+
+def a_link_chooses_no_rows_that_a_form_cannot(store):
+    """Else the buttons would change others than those that are shown."""
+    store.put("mail", "--key", "grouped", "--group", "g", "--at", "1h")
+    _, browser = look(store, "--changes")
+    visit(browser, "#/kind/mail?no-group=true&count=true&limit=1&after=1.1")
+    has(browser, "grouped", "first")
+    return []
+
+
+def data_that_is_large_or_deep(store):
+    deep, odd = store.put("json", "[" * 5000 + "]" * 5000, "--at", "1h"), store.put("json", "\x01" * 100000, "--at", "1h")
+    _, browser = look(store)
+    problems = []
+    for one, wanted in [(deep, "[" * 5000), (odd, "U+0001")]:
+        visit(browser, f"#/one/{one}")
+        browser.until("location.hash.endsWith(arguments[0]) && document.querySelector('h1').innerText.includes(arguments[0]) && document.querySelector('pre')", str(one))
+        drawn, spans = browser.js("const pre = document.querySelector('pre'); return [pre.textContent.length, pre.querySelectorAll('span').length]")
+        problems += lines((drawn < 1 << 18 and spans <= 1000, f"{wanted[:8]}: {drawn} characters, {spans} elements"),
+                          (browser.js("return document.querySelector('pre').textContent.includes(arguments[0])", wanted), wanted[:8]))
+    return problems
 
 
 def a_hundred_thousand_rows(store):
@@ -371,7 +412,7 @@ def a_picture(store):
     store.tool("pause", "mail", "--group", "tenant 3")
     tell(store, "1,3,4", 400, "1:pause=12{at}", "1=240 3=31 4=1320")
     _, browser = look(store, "--changes")
-    browser.size(1100, 480)
+    browser.size(1100, 540)
     browser.js("""const points = (of) => [...Array(120).keys()].map((i) => Math.max(0, Math.round(of(i)))), none = points(() => 0);
         past = {kinds: {mail: {overdue_us: points((i) => (i - 40) * 5e6), started_minute: points((i) => i < 40 ? 420 + 30 * Math.sin(i) : 240)},
             nightly: {overdue_us: points((i) => 11e9 + i * 5e6), started_minute: none},
@@ -397,7 +438,7 @@ def closed(test):
 
 
 TESTS = [what_stands_still_comes_first, an_empty_store, what_processes_tell, it_redraws_and_keeps_what_was_typed,
-         hostile_names_are_text,
+         hostile_names_are_text, names_that_look_alike, a_link_chooses_no_rows_that_a_form_cannot, data_that_is_large_or_deep,
          a_hundred_thousand_rows, the_server_is_gone_and_comes_back, another_server_gets_no_token, the_session_is_over,
          each_change_asks_first, without_a_mouse, on_a_phone_and_in_the_dark, a_picture]
 

@@ -68,20 +68,27 @@ function keyOf(node) {
 	return node.nodeType === Node.ELEMENT_NODE ? node.getAttribute("data-key") : null;
 }
 
-// Characters that cannot be seen, or turn the direction of the text beside them, are written as their numbers.
-const ODD = /[\u0000-\u001f\u007f-\u009f\u00ad\u061c\u180e\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff\ufff9-\ufffb]/u;
+// Characters that cannot be seen, that turn the direction of the text beside them, or that look like a space are written
+// as their numbers; in names also spaces that HTML would leave out.
+const ODD = /[\p{C}\p{DI}\p{Zl}\p{Zp}\u2800]|(?! )\p{Zs}/u, SPACE = /^ | (?= )| $/g;
 const number16 = (c) => "U+" + c.codePointAt(0).toString(16).toUpperCase().padStart(4, "0");
 
 function plain(text) {
-	return [...text].map((c) => ODD.test(c) ? "<" + number16(c) + ">" : c).join("");
+	return [...text.replace(SPACE, "<U+0020>")].map((c) => ODD.test(c) ? "<" + number16(c) + ">" : c).join("");
 }
 
 function shown(text, lines) {
-	const parts = [];
-	let run = "";
+	const parts = [], spaces = new Set(lines ? [] : [...text.matchAll(SPACE)].map((found) => found.index));
+	let run = "", at = 0;
 	for (const c of text) {
-		if (!ODD.test(c) || (lines && (c === "\n" || c === "\t"))) {
+		const marked = ODD.test(c) ? !lines || (c !== "\n" && c !== "\t") : spaces.has(at);
+		at += c.length;
+		if (!marked) {
 			run += c;
+			continue;
+		}
+		if (parts.length > 1000) { // elements are slow
+			run += "<" + number16(c) + ">";
 			continue;
 		}
 		parts.push(run, h("span.odd", null, number16(c)));
@@ -235,7 +242,8 @@ async function change(name, members) {
 function route() {
 	const [path, search] = location.hash.replace(/^#\/?/, "").split("?");
 	const [page, ...rest] = path.split("/").map((part) => decodeURIComponent(part));
-	return {page: page || "kinds", name: rest.join("/"), filter: Object.fromEntries(new URLSearchParams(search || ""))};
+	const filter = Object.fromEntries([...new URLSearchParams(search || "")].filter(([word]) => ["state", "group", "key"].includes(word)));
+	return {page: page || "kinds", name: rest.join("/"), filter};
 }
 
 const linkKind = (kind, filter) => query("#/kind/" + encodeURIComponent(kind), filter || {});
@@ -425,8 +433,13 @@ function hex(bytes) {
 	return lines.join("\n") + (bytes.length > 65536 ? "\n..." : "");
 }
 
+// Indented, what is deep would be as large as the square of its depth.
 function jsonOf(text) {
+	let depth = 0;
 	try {
+		for (const c of text)
+			if ((depth += "[{".includes(c) - "]}".includes(c)) > 100)
+				return null;
 		return JSON.stringify(JSON.parse(text), null, 2);
 	} catch (error) {
 		return null;
@@ -437,7 +450,8 @@ function dataOf(info) {
 	const text = info.data_base64 === undefined ? info.data : null, json = text ? jsonOf(text) : null;
 	const ways = [json !== null && "JSON", text !== null && "text", "hex"].filter(Boolean);
 	const way = ways.includes(dataAs) ? dataAs : ways[0];
-	const body = way === "JSON" ? json : way === "text" ? text : hex(bytesOf(info));
+	const whole = way === "JSON" ? json : text, most = 16384;
+	const body = way === "hex" ? hex(bytesOf(info)) : whole.length > most ? whole.slice(0, most) + "\n..." : whole;
 	return [h("h2", null, "Data, " + many(info.len.toLocaleString("en"), "byte")),
 		info.len > 0 && h("div.acts", null, ways.map((is) => h("button", {type: "button", "data-way": is, "aria-pressed": String(is === way)}, is))),
 		info.len > 0 && h("pre", {tabindex: 0}, shown(body, true))];
@@ -532,7 +546,7 @@ async function makeChange(form) {
 		draw();
 	} catch (error) {
 		byId("refused").textContent = error.status === 0
-			? "The answer was lost: look whether it was done before you do it again. (" + error.message + ")" : error.message;
+			? "The answer was lost: look whether it was done before you do it again. (" + error.message + ")" : plain(error.message);
 		buttons.forEach((button) => { button.disabled = false; });
 	}
 }
