@@ -133,17 +133,39 @@ static bool find_session(struct server *server, const char *cookie, char page[SE
 	return found;
 }
 
+struct cookies {
+	struct server *server;
+	char *page;
+	enum who who;
+};
+
+static enum MHD_Result try_cookie(void *ctx, enum MHD_ValueKind kind, const char *name, const char *value)
+{
+	struct cookies *cookies = ctx;
+
+	(void)kind;
+	if (strcmp(name, cookies->server->cookie) == 0 && cookies->who != BY_COOKIE)
+		cookies->who = value && find_session(cookies->server, value, cookies->page) ? BY_COOKIE : GUESSED;
+	return MHD_YES;
+}
+
+/* A server at another port of the host may have set one of this name, which would come before the own one. */
+static enum who try_cookies(const struct request *request, char page[SECRET + 1])
+{
+	struct cookies cookies = { request->server, page, NOBODY };
+
+	(void)MHD_get_connection_values(request->connection, MHD_COOKIE_KIND, try_cookie, &cookies);
+	return cookies.who;
+}
+
 enum who who_asks(const struct request *request, char page[SECRET + 1])
 {
 	struct server *server = request->server;
-	const char *bearer = MHD_lookup_connection_value(request->connection, MHD_HEADER_KIND, "Authorization"),
-		   *cookie = MHD_lookup_connection_value(request->connection, MHD_COOKIE_KIND, server->cookie);
+	const char *bearer = MHD_lookup_connection_value(request->connection, MHD_HEADER_KIND, "Authorization");
 
 	if (bearer && strncasecmp(bearer, "Bearer", 6) == 0 && (bearer[6] == ' ' || bearer[6] == '\0'))
 		return same_secret(bearer + 6 + strspn(bearer + 6, " "), server->token) ? BY_TOKEN : GUESSED;
 	if (request->slot->trusted)
 		return BY_SOCKET;
-	if (!cookie)
-		return NOBODY;
-	return find_session(server, cookie, page) ? BY_COOKIE : GUESSED;
+	return try_cookies(request, page);
 }

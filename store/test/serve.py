@@ -236,6 +236,7 @@ def a_session_of_its_own(store):
     other = server.log_in().json["page"]
     problems += statuses(200, [("look", server.ask("GET", "/api/kinds", headers=mine)),
                                ("a proxy's password", server.ask("GET", "/api/kinds", headers={**mine, "Authorization": "Basic eDp5"})),
+                               ("a cookie of another port", server.ask("GET", "/api/kinds", headers={"Cookie": f"{name}=x; {name}={value}; {name}="})),
                                ("own origin", server.ask("GET", "/api/kinds", headers={**mine, **origin})),
                                ("change", server.ask("POST", "/api/pause", body, {**mine, **origin, **page})),
                                ("resume", server.ask("POST", "/api/resume", body, {**mine, **origin, **page}))])
