@@ -134,7 +134,11 @@ def it_redraws_and_keeps_what_was_typed(store):
     browser.until("location.hash.includes('key=fir')")
     browser.until("!document.body.innerText.includes('second')")
     has(browser, "first")
-    return problems
+    asked = "performance.getEntriesByType('resource').filter((is) => is.name.includes(arguments[0])).length"
+    kinds, lists = (browser.js("return " + asked, path) for path in ["api/kinds", "api/list"])
+    browser.until(asked + " >= arguments[1]", "api/kinds", kinds + 6)
+    again = browser.js("return " + asked, "api/list") - lists
+    return problems + lines((again < 4, f"each redraw has looked for the key: {again} times"))
 
 
 def hostile_names_are_text(store):
