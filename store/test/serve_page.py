@@ -398,6 +398,8 @@ def on_a_phone_and_in_the_dark(store):
             browser.until("document.querySelector('.verdict, dl') !== null")
             problems += fits(browser, f"{where} at {width}")
     colour = "return getComputedStyle(document.body).backgroundColor"
+    visit(browser, f"#/kind/{long}?state=failed")
+    has(browser, "1 failed. Read the errors; once their cause is mended, retry them.", "Move failed", "Cancel failed")
     light = browser.js(colour)
     browser.colours("dark")
     return problems + lines((browser.js(colour) != light, "the same in the dark"))

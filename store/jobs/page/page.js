@@ -182,7 +182,7 @@ function verdictOf(kind) {
 		return [3, "late", "is late" + (why ? ": " + why
 			: kind.paused_groups ? ", and " + many(kind.paused_groups, "group") + " paused" : ""), cure];
 	if (kind.failed > 0)
-		return [2, "failed", "has failed timeouts"];
+		return [2, "failed", "has failed timeouts", "Read the errors; once their cause is mended, retry them."];
 	if (kind.paused)
 		return [1, "paused", "is paused"];
 	return [0, "fine", kind.processes ? "runs" : "no process"];
@@ -343,7 +343,7 @@ function kindActs(kind, filter) {
 	return h("div.acts", null, filter.group ? [act("Pause this group", "pause", of), act("Resume this group", "resume", of)]
 		: kind.paused ? act("Resume", "resume", of, "main") : act("Pause", "pause", of),
 	act("Limit", "limit", of), rows && kind.failed > 0 && act("Retry what has failed", "retry", {...of, all: true}, "main"),
-	rows && filter.state !== "running" && act("Move all", "move", {...all, state: filter.state || "pending"}),
+	rows && filter.state !== "running" && act("Move " + (filter.state || "all"), "move", {...all, state: filter.state || "pending"}),
 	rows && act("Cancel " + (filter.state || "all"), "cancel", all, "danger"));
 }
 
@@ -365,8 +365,8 @@ function rowOf(info) {
 		h("td", null, h("a", {href: "#/one/" + info.id}, info.id)),
 		h("td", null, h("span." + colour, null, info.state)),
 		h("td.time", {"data-label": "due"}, h("span." + (late ? "red" : "plain"), null, when(info.due_us))),
-		h("td.name", {"data-label": "group", title: plain(info.group || "")}, shown(info.group || "")),
-		h("td.name", {"data-label": "key", title: plain(info.key || "")}, shown(info.key || "")),
+		h(info.group ? "td.name" : "td.name.none", {"data-label": "group", title: plain(info.group || "")}, shown(info.group || "")),
+		h(info.key ? "td.name" : "td.name.none", {"data-label": "key", title: plain(info.key || "")}, shown(info.key || "")),
 		h("td.number", {"data-label": "attempt"}, String(info.attempt)),
 		h("td.error.wide", {title: plain(info.error || "")}, shown(info.error || repeats(info))));
 }
@@ -408,9 +408,9 @@ async function drawKind({name, filter}) {
 	const [, style, words, cure] = verdictOf(kind), limits = limitsText(kind.each_group);
 	document.title = plain(name) + " - hwt-jobs";
 	return h("main", null, h("h1", null, shown(name)),
-		h("ul.verdict", null, h("li." + style, null, words.charAt(0).toUpperCase() + words.slice(1) + ". ", cure && cure + " ",
+		h("ul.verdict", null, h("li." + style, null, style !== "failed" && words.charAt(0).toUpperCase() + words.slice(1) + ". ",
 			kind.overdue_us > 0 && atLeast(kind.due || 1, kind.due_more) + " due, the oldest for " + duration(kind.overdue_us) + ". ",
-			kind.failed > 0 && failedOf(kind) + " failed. ", atLeast(kind.running || 0, false) + " running, ",
+			kind.failed > 0 && failedOf(kind) + " failed. ", cure && cure + " ", atLeast(kind.running || 0, false) + " running, ",
 			kind.processes + (kind.processes === 1 ? " process" : " processes") + ", " + kind.mode + ". ", limits && "Each group: " + limits + ".")),
 		kindActs(kind, filter), groupTable(name, groups), h("h2", null, "Timeouts in order of time"), filterForm(filter),
 		rows.length === 0 ? h("p.dim", null, next ? "None among those looked at so far." : "None.")
