@@ -246,19 +246,9 @@ TEST(limits_and_pauses_hold_for_what_is_pulled)
 	CHECK_CALL(hwt_store_end(run, 0), 0);
 }
 
-/* As if the row had waited for this long. */
-static void age(hwt_store *store, int64_t ns)
-{
-	wait_ready(store, 1);
-	pthread_mutex_lock(&store->lock);
-	hwts_kind_find(store, "a")->begun.first->queued_ns -= ns;
-	pthread_mutex_unlock(&store->lock);
-}
-
 /* The program comes when it likes: a row begun ahead for a thread would be given back by then. */
-TEST(what_waits_to_be_pulled_is_given_back_after_a_third_of_a_lease)
+TEST(what_waits_to_be_pulled_is_not_given_back)
 {
-	hwt_store_run *run;
 	int64_t id;
 
 	fresh_world();
@@ -266,43 +256,14 @@ TEST(what_waits_to_be_pulled_is_given_back_after_a_third_of_a_lease)
 	register_kind(store, "task", count_run, NULL, HWT_STORE_AT_LEAST_ONCE);
 	CHECK_CALL(hwt_store_start(store), 0);
 	put(store, "a", 0);
-	age(store, HWT_S(100));
+	wait_ready(store, 1);
+	pthread_mutex_lock(&store->lock);
+	hwts_kind_find(store, "a")->begun.first->queued_ns -= HWT_S(3600);
+	pthread_mutex_unlock(&store->lock);
 	id = put(store, "task", 0); /* the beginner wakes up, and looks for stale rows */
 	CHECK(wait_gone(store, id));
-	age(store, HWT_S(100));
-	put(store, "task", 0);
-	WAIT_FOR(stats_of_store(store).begun >= 4);
-	run = pull(store);
-	CHECK_INT(run->attempt, ==, 1);
-	CHECK_CALL(hwt_store_end(run, 0), 0);
-	CHECK_INT(settled_stats(store).begun, ==, 4);
-}
-
-/* The program comes for it hours later, before the beginner has looked. */
-TEST(what_is_cancelled_or_replaced_elsewhere_while_it_waits_to_be_pulled_does_not_start)
-{
-	CLOSING hwt_store *store = start_pulled(1), *other = open_store();
-	hwt_store_spec series = SPEC("a", 0, .period_ns = HWT_S(3600)), spec = SPEC("a", 0, .key = "k");
-	hwt_store_run *run;
-	int64_t id = put_spec(store, &series);
-
-	wait_ready(store, 1);
-	CHECK_CALL(hwt_store_cancel(other, id), 0);
-	age(store, HWT_S(3600));
-	check_none(store);
-	CHECK(wait_gone(other, id));
-	id = put_spec(store, &spec);
-	wait_ready(store, 1);
-	spec.flags = HWT_STORE_REPLACE;
-	spec.delay_ns = HWT_S(3600);
-	CHECK_INT(put_spec(other, &spec), ==, id);
-	age(store, HWT_S(3600));
-	check_none(store);
-	CHECK(wait_store_state(other, id, HWT_STORE_PENDING));
-	CHECK_CALL(hwt_store_reschedule(other, id, 0), 0);
-	run = pull(store);
-	CHECK_INT(run->attempt, ==, 1);
-	CHECK_CALL(hwt_store_end(run, 0), 0);
+	CHECK_CALL(hwt_store_end(pull(store), 0), 0);
+	CHECK_INT(settled_stats(store).begun, ==, 2);
 }
 
 /*

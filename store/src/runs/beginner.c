@@ -5,8 +5,8 @@
  * The beginner begins rows ahead of the tasks, so that no task waits for a round trip, but not far ahead: a row that
  * has been begun stays with this process, and other processes can no longer cancel it.  Beyond what free threads take
  * at once it begins rows that will start within 20 ms (begun.c), estimated by the last runs of the kind.  If the next
- * runs last longer, rows that have waited for 100 ms are given back.  A row that runs at most once is begun only when a
- * thread is free: if the process died before the start, the row would be FAILED.
+ * runs last longer, rows that have waited for STALE_NS are given back.  A row that runs at most once is begun only when
+ * a thread is free: if the process died before the start, the row would be FAILED.
  */
 #include "ahead/ahead.h"
 #include "runs/ended.h"
@@ -25,6 +25,7 @@
 #define BATCH_BYTES ((size_t)4 << 20)
 /* Most bytes that an entry known from news alone counts for: otherwise a few forged news would fill a batch. */
 #define TOLD_BYTES ((size_t)64 << 10)
+#define STALE_NS HWT_MS(100)
 
 struct batch {
 	struct hwts_want *wants;
@@ -340,16 +341,19 @@ static bool may_begin(hwt_store *store)
  */
 static void wait(hwt_store *store)
 {
-	int64_t wake_ns = hwts_begun_wake_ns(store);
+	int64_t left_ns = hwts_queued(store, NULL) > 0 ? STALE_NS : INT64_MAX, wake_ns = INT64_MAX;
 
 	HWTS_EACH_KIND (store, kind)
 		if (hwts_trusted(store)) /* otherwise the renewal wakes the beginner */
 			wake_ns = HWTS_MIN(wake_ns, hwts_turns_wake_ns(&kind->turns));
-	if (wake_ns == INT64_MAX)
+	if (wake_ns != INT64_MAX)
+		left_ns = HWTS_MIN(left_ns, HWTS_MAX(wake_ns - hwt_now(), 1));
+	if (left_ns == INT64_MAX)
 		hwts_wait(store, HWTS_BEGIN);
 	else
-		hwts_wait_for(store, HWTS_BEGIN, HWTS_MAX(wake_ns - hwt_now(), 1));
-	hwts_give_back_stale(store);
+		hwts_wait_for(store, HWTS_BEGIN, left_ns);
+	if (!HWTS_TEST(keeps_begun))
+		hwts_give_back_stale(store, STALE_NS);
 }
 
 static void work(hwt_store *store, struct batch *batch)

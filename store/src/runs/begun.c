@@ -22,7 +22,6 @@
 #include "window/window.h"
 
 #define AHEAD_NS HWT_MS(20)
-#define STALE_NS HWT_MS(100)
 #define QUEUE_BYTES ((size_t)16 << 20)
 #define BETWEEN_NS HWT_S(10) /* the patience of a call with a lock */
 
@@ -132,27 +131,6 @@ int64_t hwts_begun_oldest_us(const struct hwts_kind *kind)
 	return oldest_us;
 }
 
-/*
- * Another process may cancel the series of a begun row, or replace the row: its call returns 0, and only an end reads
- * that.  So no row waits in the queue for longer than this.
- */
-int64_t hwts_begun_stale_ns(const hwt_store *store, const struct hwts_row *row)
-{
-	if (HWTS_TEST(keeps_begun))
-		return INT64_MAX;
-	return row->queued_ns + (row->kind->pulled ? store->config.lease_ns / 3 : STALE_NS);
-}
-
-int64_t hwts_begun_wake_ns(const hwt_store *store)
-{
-	int64_t wake_ns = INT64_MAX;
-
-	HWTS_EACH_KIND (store, kind)
-		if (kind->begun.first)
-			wake_ns = HWTS_MIN(wake_ns, hwts_begun_stale_ns(store, kind->begun.first));
-	return wake_ns;
-}
-
 void hwts_begun_waits(hwt_store *store, const struct hwts_kind *kind, struct hwts_waits *waits)
 {
 	bool starts = !kind->pulled && kind->begun.running < kind->concurrency &&
@@ -246,17 +224,16 @@ void hwts_give_back_queued(hwt_store *store, bool all)
 }
 
 /*
- * Where a row waited for a thread, the runs before it last longer than earlier ones: nothing more is begun ahead until
- * some have ended.  A pulled row was begun for a free place, and is begun again at once.
+ * The runs before them last longer than earlier ones: nothing more is begun ahead until some have ended.  A pulled row
+ * was begun for a free place, and waits for the program alone.
  */
-void hwts_give_back_stale(hwt_store *store)
+void hwts_give_back_stale(hwt_store *store, int64_t age_ns)
 {
 	int64_t now_ns = hwt_now();
 
 	HWTS_EACH_KIND (store, kind)
-		while (kind->begun.first && now_ns >= hwts_begun_stale_ns(store, kind->begun.first)) {
-			if (!kind->pulled)
-				kind->begun.run_ns = HWTS_MAX(kind->begun.run_ns, STALE_NS * store->config.threads);
+		while (!kind->pulled && kind->begun.first && now_ns - kind->begun.first->queued_ns >= age_ns) {
+			kind->begun.run_ns = HWTS_MAX(kind->begun.run_ns, age_ns * store->config.threads);
 			hwts_give_back(store, unqueue(store, kind, &kind->begun.first));
 		}
 }

@@ -23,9 +23,7 @@ void hwts_begun_runs(hwt_store *store, struct hwts_kind *kind);
 void hwts_begun_ran(hwt_store *store, struct hwts_kind *kind, int64_t took_ns);
 /* How many rows wait; kind NULL: those of all kinds that wait for threads. */
 unsigned hwts_queued(const hwt_store *store, const struct hwts_kind *kind);
-int64_t hwts_begun_oldest_us(const struct hwts_kind *kind);                      /* HWTS_NEVER: the queue is empty */
-int64_t hwts_begun_stale_ns(const hwt_store *store, const struct hwts_row *row); /* when it has waited for too long */
-int64_t hwts_begun_wake_ns(const hwt_store *store); /* when the first row of a queue has; INT64_MAX: they are empty */
+int64_t hwts_begun_oldest_us(const struct hwts_kind *kind); /* HWTS_NEVER: the queue is empty */
 /* Adds the rows of the queue. */
 void hwts_begun_waits(hwt_store *store, const struct hwts_kind *kind, struct hwts_waits *waits);
 /* How many more rows of a kind can start at once, beside `others` that are about to be queued. */
@@ -39,7 +37,7 @@ int64_t hwts_begun_run_ns(const struct hwts_kind *kind); /* how long a run takes
 
 void hwts_give_back(hwt_store *store, struct hwts_row *row);       /* the row was not started */
 void hwts_give_back_queued(hwt_store *store, bool all);            /* rows of shards that are not held, or all */
-void hwts_give_back_stale(hwt_store *store);                       /* rows that have waited for too long */
+void hwts_give_back_stale(hwt_store *store, int64_t age_ns);       /* rows that have waited for age_ns */
 void hwts_give_back_changed(hwt_store *store, int64_t id);         /* the database says what becomes of the row */
 void hwts_begin_again(hwt_store *store, struct hwts_entry *entry); /* nobody knows whether the row was begun */
 void hwts_doubt(hwt_store *store, struct hwts_row *row);           /* the row was not started; frees it */

@@ -63,7 +63,7 @@ static struct hwts_row *take(hwt_store *store)
 		if (hwts_may_start(store, row)) {
 			if (!hwts_series_may_start(row, hwts_start_us(store, row)))
 				hwts_end(store, row);
-			else if (hwt_now() < hwts_begun_stale_ns(store, row) && hwts_window_may_start(store, row->id))
+			else if (hwts_window_may_start(store, row->id))
 				return row;
 			else
 				hwts_give_back(store, row);
