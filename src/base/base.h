@@ -89,7 +89,7 @@ extern _Atomic(hwt_point_hook *) hwt_test_point;
 #if __has_include(<sys/sdt.h>)
 #include <sys/sdt.h>
 #ifdef __clang__
-#pragma clang diagnostic ignored "-Wgnu-zero-variadic-macro-arguments" /* sdt.h counts arguments by it */
+#pragma clang diagnostic ignored "-Wgnu-zero-variadic-macro-arguments" /* sdt.h counts arguments with this extension */
 #endif
 #define HWT_PROBE(name, first, second) STAP_PROBE2(hwt, name, first, second)
 #endif

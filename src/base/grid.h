@@ -33,7 +33,7 @@ static inline uint64_t grid_divide(const struct hwt_grid *grid, uint64_t distanc
 {
 	uint64_t ticks = wide_multiply_high(distance, grid->inverse);
 
-	/* The inverse is less than 1 too small, so ticks is at most 1 too small. */
+	/* The inverse is at most 1 below 2^64 / tick_ns, so ticks is at most 1 too small. */
 	*rest = distance - ticks * (uint64_t)grid->tick_ns;
 	if (*rest >= (uint64_t)grid->tick_ns) {
 		*rest -= (uint64_t)grid->tick_ns;

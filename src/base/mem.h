@@ -39,8 +39,8 @@ void hwt_mem_free(void *memory);
 bool hwt_mem_give_back(void *memory, size_t size);
 
 /*
- * Zeroes memory that begins with a page.  Whole pages go back to the system if it lets them, so that they take no
- * memory.
+ * Zeroes memory that starts on a page boundary.  Gives its whole pages back to the system where that is possible, so
+ * that they use no memory.
  */
 void hwt_mem_zero(void *memory, size_t size);
 

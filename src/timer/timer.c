@@ -89,7 +89,7 @@ static int init_parts(hwt_timer *timer)
 	if (timer->tasks.count > 0)
 		timer->worker.tasks = &timer->tasks;
 	if (timer->config.executor != NULL)
-		timer->config.executor = &timer->tasks.executor; /* the caller's structure may be gone by then */
+		timer->config.executor = &timer->tasks.executor; /* the caller's may be gone after the create */
 	if (timer_is_driven(timer))
 		timer->tasks.told_ns = &timer->told_ns;
 	rc = hwt_monitor_init(&timer->monitor);

@@ -39,7 +39,7 @@
 
 #define HWT_PLACE_MAX 32
 
-/* Visits of buckets and chunks after which hwt_wheel_settle gives up: some 70 microseconds. */
+/* Visits, of buckets or of their chunks, after which hwt_wheel_settle gives up: some 70 microseconds. */
 #define HWT_SETTLE_VISITS 1024
 
 struct hwt_wheel;
@@ -153,11 +153,11 @@ bool hwt_wheel_remove(struct hwt_wheel *wheel, struct hwt_record *record);
 int64_t hwt_wheel_next_due(const struct hwt_wheel *wheel);
 
 /*
- * Makes the answer of hwt_wheel_next_due forget removed records.  For a caller that is about to sleep; not in the
- * middle of a tick.
+ * Corrects an answer of hwt_wheel_next_due that is too early because records were removed.  For a caller that is about
+ * to sleep; not in the middle of a tick.
  *
- * Visits the bucket that is first by the tree, and corrects its entry if its earliest member has left; then visits the
- * bucket that is first now, and so on.  Gives up after HWT_SETTLE_VISITS visits: the answer is then too early.
+ * Visits the bucket that is first by the tree (ring.h), and corrects its entry if its earliest member has left; then
+ * the bucket that is first now, and so on.  Gives up after HWT_SETTLE_VISITS visits: the answer may still be too early.
  */
 void hwt_wheel_settle(struct hwt_wheel *wheel);
 

@@ -24,7 +24,7 @@ struct hwts_reader {
 	hwt_store *store;
 	struct hwts_look look;
 	struct hwts_sweep sweep;
-	bool loaded;   /* the last look read shards that were just taken */
+	bool loaded;   /* the last look began to read shards from their beginning */
 	bool refilled; /* the last exchange refilled groups; looks and refills take turns */
 	bool ruled;    /* the last exchange read rules; rules and rows take turns, as rules may change all the time */
 	bool told;     /* the warning of a damaged index was given */
@@ -55,7 +55,7 @@ static void measure(hwt_store *store)
 	}
 }
 
-/* The shard was just taken. */
+/* The shard is to be read from its beginning: it was just taken, or its mark is void. */
 static bool is_new(const struct hwts_shard *shard)
 {
 	return shard->mark_due_us == INT64_MIN;
@@ -204,7 +204,7 @@ void hwts_reader_renewed(hwt_store *store, const struct hwts_renewal *renewal)
  * The thread
  */
 
-/* Warns once, until a sweep could read everything. */
+/* Warns once; again only after a sweep that could read everything. */
 static void tell_blocked(struct hwts_reader *reader, const struct hwts_conn *conn)
 {
 	if (reader->look.blocked > 0 && !reader->told && !hwts_read_halts(conn))

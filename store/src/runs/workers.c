@@ -59,8 +59,8 @@ static bool end_in_transaction(struct hwts_conn *conn, struct hwts_row *row)
 		return true;
 	row->unsure = rc == ECONNRESET;
 	/*
-	 * Whether the transaction was committed does not matter: if so, the row is gone, and the end of the ender finds
-	 * none.
+	 * It does not matter whether the transaction was committed: if it was, the row is gone, and the ender's end
+	 * finds no row.
 	 */
 	hwts_fail_run(row, hwts_fail_text(), rc == EPROTO || rc == EIO);
 	return false;
@@ -70,7 +70,7 @@ static bool end_in_transaction(struct hwts_conn *conn, struct hwts_row *row)
  * Running
  */
 
-/* True: the end is already committed. */
+/* True: nothing is left for the ender. */
 static bool run(hwt_store *store, struct hwts_row *row, struct hwts_conn *conn, void *handle)
 {
 	struct hwts_running running, *outer = hwts_running;
@@ -185,7 +185,7 @@ int64_t hwts_start_us(hwt_store *store, const struct hwts_row *row)
 	return hwts_clock_without_leap_us(store, HWTS_MAX(hwts_clock_db_us(store), row->now_us));
 }
 
-/* The caller holds store->lock, which is released for a moment.  The end was in the transaction of the run. */
+/* The caller holds store->lock, which is released for a moment.  Nothing of the run is left for the ender. */
 static void finish(hwt_store *store, struct hwts_row *row)
 {
 	row->ended_us = hwts_clock_db_us(store);

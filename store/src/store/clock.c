@@ -34,7 +34,7 @@ static void follow(hwt_store *store, int64_t db_us)
 	clock->leapt_ns = 0;
 }
 
-/* Returns the time of a begin; during a leap, the time without the leap. */
+/* Returns db_us, a time of the database's clock; during a leap, the time without the leap. */
 int64_t hwts_clock_without_leap_us(const hwt_store *store, int64_t db_us)
 {
 	int64_t steady_us = hwts_boot_ns() / 1000 + store->clock->steady_us;

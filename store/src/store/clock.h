@@ -16,12 +16,13 @@ struct hwts_clock {
 	bool known;
 };
 
-/* The caller holds store->lock. */
 /* The exchange that brought a time. */
 struct hwts_trip {
 	int64_t sent_ns, reply_ns; /* hwt_now() before and after it */
 	int64_t slept_ns;          /* hwts_clock_slept_ns() before it */
 };
+
+/* The caller holds store->lock. */
 int64_t hwts_clock_slept_ns(void); /* how long this machine has slept since its boot */
 bool hwts_clock_sample(hwt_store *store, int64_t db_us, const struct hwts_trip *trip); /* true: the estimate moved */
 int64_t hwts_clock_db_us(const hwt_store *store);

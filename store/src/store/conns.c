@@ -202,7 +202,8 @@ unsigned hwts_conns_connects(hwt_store *store)
 }
 
 /*
- * Failures of threads that try again and again: each sort is reported once, and its end once
+ * Failures of threads that try again and again: each sort of failure is reported once, then once that the errand works
+ * again
  */
 
 static const char *const words[HWTS_ERRANDS] = {

@@ -21,7 +21,7 @@ struct hwts_shard {
 	int64_t rules;          /* the number of the rules that this process has read */
 	/* NEW, CHANGED: rules have to be read before a row is begun. */
 	enum { HWTS_RULED, HWTS_NEW, HWTS_CHANGED } unruled;
-	unsigned told;   /* how often the rules changed */
+	unsigned told;   /* how often this process was told of a change of the rules */
 	bool runs_known; /* rows that run under an older epoch have been read, and are counted */
 	unsigned active; /* I2 */
 	unsigned ending; /* of the active rows: those that have run, and whose end is not committed */

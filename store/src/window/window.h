@@ -88,7 +88,7 @@ void hwts_window_empty(hwt_store *store, const struct hwts_kind *kind);
 size_t hwts_window_count(const hwt_store *store);
 /* Entries of a kind: the backlog of one kind must not hide the rows of others. */
 size_t hwts_window_limit(const hwt_store *store);
-/* Entries of a group: the rows beyond this share stay in the database, in a rest. */
+/* Entries of a group: rows beyond this share stay in the database alone; a rest (turns.h) notes from where. */
 size_t hwts_window_share(const hwt_store *store);
 /* Wakes the reader if a rest of the group has to be read. */
 void hwts_window_want_rest(hwt_store *store, const struct hwts_kind *kind, const struct hwts_turn_group *group);
