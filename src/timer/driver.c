@@ -13,8 +13,11 @@ int hwt_driver_wait(hwt_timer *timer)
 	/*
 	 * For a task of an executor the advance counts as in progress, as for any task, even if it has returned by now.
 	 */
-	if (timer->tasks.count > 0 && current_task_is_in_timer(timer))
-		return EBUSY;
+	if (timer->tasks.count > 0 && current_task_is_in_timer(timer)) {
+		int state = atomic_load_explicit(&timer->state, memory_order_acquire); /* [started] */
+
+		return state == TIMER_INIT || state == TIMER_DRIVEN ? EBUSY : ECANCELED;
+	}
 	for (;;) {
 		int was = DRIVER_FREE;
 
@@ -61,7 +64,7 @@ void hwt_driver_close(hwt_timer *timer)
 							was == DRIVER_FREE ? DRIVER_CLOSED : DRIVER_AWAITED,
 							memory_order_acquire, memory_order_relaxed)) {
 		HWT_POINT("close driver");
-		if (was == DRIVER_BUSY)
+		if (was != DRIVER_LOOK)
 			continue;
 		was = DRIVER_FREE;
 		HWT_POINT("blocked");

@@ -33,9 +33,12 @@ int hwt_timer_next(hwt_timer *timer, int64_t *next_ns)
 	rc = driver_take(timer);
 	if (rc != 0)
 		return rc;
-	*next_ns = next_since(timer);
+	if (worker_has_to_stop(&timer->worker))
+		rc = ECANCELED;
+	else
+		*next_ns = next_since(timer);
 	driver_free(timer);
-	return 0;
+	return rc;
 }
 
 /* Makes the alarm, under the mutex.  The alarm rings until the next advance sets it. */

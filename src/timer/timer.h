@@ -56,8 +56,8 @@ enum timer_state {
  *     FREE ----> CLOSED     a stop, under the mutex
  *     BUSY ----> AWAITED    a stop in the middle of an advance, whose end then makes it CLOSED, under the mutex
  *
- * Only the thread that has LOOK ends it, by a store.  All other edges are exchanges, so a stop and an advance that
- * begin at the same moment see each other.
+ * Only the thread that has LOOK ends it, by a store; so does, under the mutex, the advance that a stop awaits.  All
+ * other edges are exchanges, so a stop and an advance that begin at the same moment see each other.
  */
 enum timer_driver { DRIVER_FREE, DRIVER_LOOK, DRIVER_BUSY, DRIVER_AWAITED, DRIVER_CLOSED };
 
