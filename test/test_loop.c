@@ -4,6 +4,9 @@
 
 #include <fcntl.h>
 #include <sys/resource.h>
+#ifdef __linux__
+#include <sys/timerfd.h>
+#endif
 #include <sys/wait.h>
 
 static bool is_readable_within(int fd, int milliseconds)
@@ -253,6 +256,36 @@ TEST(the_descriptor_waits_for_a_deadline_in_a_century)
 	CHECK_RC(hwt_timer_destroy(timer), 0);
 }
 
+#ifdef __linux__
+/* The rest of a tick is due before its own time: a clock that was read earlier is told late. */
+TEST(the_alarm_of_a_cut_tick_does_not_stay_for_a_later_one)
+{
+	int64_t far_ns = hwt_now() + HWT_S(10000), next_ns = 0; /* the alarm does not ring during the test */
+	hwt_config config = HWT_CONFIG_INIT;
+	struct itimerspec set;
+	hwt_timer *timer = NULL;
+	atomic_uint ran = 0;
+	int fd = -1;
+
+	config.tick_duration_ns = HWT_MS(10);
+	config.flags = HWT_CALLER_DRIVEN;
+	config.max_tasks_per_advance = 1;
+	REQUIRE(hwt_timer_create(&timer, &config) == 0);
+	CHECK_RC(hwt_timer_fd(timer, &fd), 0);
+	for (int i = 0; i < 2; i++)
+		CHECK_RC(hwt_new_timeout_at(timer, count_task, &ran, far_ns, NULL), 0);
+	CHECK_RC(hwt_new_timeout_at(timer, count_task, &ran, far_ns + HWT_S(1000), NULL), 0);
+	CHECK_RC(hwt_timer_advance(timer, far_ns + HWT_MS(20), NULL), 0);
+	CHECK_RC(hwt_timer_advance(timer, far_ns - HWT_S(1), NULL), 0);
+	CHECK_RC(hwt_timer_advance(timer, far_ns + HWT_MS(20), &next_ns), 0);
+	CHECK_INT(ran, ==, 2);
+	CHECK_INT(next_ns, >=, far_ns + HWT_S(1000));
+	REQUIRE(timerfd_gettime(fd, &set) == 0);
+	CHECK_INT(set.it_value.tv_sec, >, 10500);
+	CHECK_RC(hwt_timer_destroy(timer), 0);
+}
+#endif
+
 static struct {
 	void (*run)(void *job);
 	void *job;
@@ -290,6 +323,38 @@ TEST(a_job_goes_by_the_time_that_was_told)
 	CHECK_RC(hwt_timer_advance(timer, hwt_now() + HWT_S(3700), NULL), 0);
 	parked.run(parked.job);
 	CHECK_INT(ran, ==, 1);
+	CHECK_RC(hwt_timer_destroy(timer), 0);
+}
+
+static void advance_until_stopped(hwt_timeout timeout, void *arg)
+{
+	int64_t next_ns = 0;
+	int rc = EBUSY;
+
+	(void)timeout;
+	for (struct patience patience = PATIENCE("a stop"); rc == EBUSY && patience_lasts(&patience, HWT_MS(1));)
+		rc = hwt_timer_advance(arg, hwt_now(), NULL);
+	CHECK_INT(rc, ==, ECANCELED);
+	CHECK_RC(hwt_timer_next(arg, &next_ns), ECANCELED);
+}
+
+static void *stop_it(void *timer)
+{
+	CHECK_RC(hwt_timer_stop(timer, NULL), 0);
+	return NULL;
+}
+
+/* The stop waits for the job, so a job that tries again until the timer is stopped has to learn of that. */
+TEST(a_job_learns_that_the_timer_is_being_stopped)
+{
+	hwt_timer *timer = parked_timer();
+	pthread_t stopper;
+
+	CHECK_RC(hwt_new_timeout(timer, advance_until_stopped, timer, 0, NULL), 0);
+	CHECK_RC(hwt_timer_advance(timer, hwt_now() + HWT_S(1), NULL), 0);
+	REQUIRE(parked.run != NULL && pthread_create(&stopper, NULL, stop_it, timer) == 0);
+	parked.run(parked.job);
+	CHECK_INT(pthread_join(stopper, NULL), ==, 0);
 	CHECK_RC(hwt_timer_destroy(timer), 0);
 }
 

@@ -63,7 +63,9 @@ static int64_t next_time(hwt_timer *timer, int64_t now_ns)
 static int64_t next_alarm(hwt_timer *timer, int64_t now_ns)
 {
 	struct hwt_idle *idle = &timer->lanes.idle;
-	int64_t due = hwt_wheel_next_due(timer->wheel), next_ns = next_time(timer, now_ns);
+	bool is_cut = timer->worker.bound.is_cut; /* then the rest of a tick is due next */
+	int64_t due = is_cut ? timer->worker.tick : hwt_wheel_next_due(timer->wheel);
+	int64_t next_ns = next_time(timer, now_ns);
 
 	hwt_idle_set_alarm(idle, next_ns <= now_ns ? 0 : next_ns);
 	if (next_ns <= now_ns)
