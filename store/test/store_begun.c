@@ -7,7 +7,7 @@
 
 #include "inside.h"
 
-#include "store_query.h"
+#include "refuse.h"
 
 #define THREADS 4
 #define ROWS 60
@@ -268,6 +268,25 @@ static bool is_between(hwt_store *store, int64_t id)
 	between = hwts_window_begun(store, id, &between) && between;
 	hwts_unlock(store);
 	return between;
+}
+
+/* A run that never started cannot fail: its row is set aside until the database takes it back. */
+TEST(what_the_database_refuses_to_take_back_is_not_FAILED)
+{
+	hwt_store *store = after(30);
+	hwt_store_spec spec = spec_of("a", 0);
+	int64_t ids[FEW];
+
+	put_few(store, &spec, ids);
+	refuse("update", "old.state = 2 and new.state = 1");
+	let_give_back(store);
+	WAIT_FOR(stats_of_store(store).set_aside == FEW - THREADS);
+	CHECK_INT(count_begun(), ==, FEW);
+	accept_again("update");
+	atomic_store(&held, false);
+	CHECK_CALL(hwt_store_close(store), 0); /* tries again */
+	CHECK_INT(query("select count(*) from %s_timeout where state = 1", world.schema), ==, FEW - THREADS);
+	CHECK_INT(query("select count(*) from %s_timeout", world.schema), ==, FEW - THREADS);
 }
 
 /* A row has waited for a thread for too long, and cannot be given back: perhaps the caller itself has locked it. */

@@ -142,12 +142,13 @@ static void mend(struct ender *ender, struct hwts_row *row)
 
 	if (hwts_to_ascii(row->error) && offer(ender, row) != REFUSED)
 		return;
-	(void)snprintf(row->error, sizeof(row->error), "its end was refused: %.200s", hwts_fail_text());
-	(void)hwts_to_ascii(row->error);
-	row->how = HWTS_FAIL;
-	row->give_back = false;
-	if (offer(ender, row) != REFUSED)
-		return;
+	if (!row->give_back) { /* a run that never started cannot fail */
+		(void)snprintf(row->error, sizeof(row->error), "its end was refused: %.200s", hwts_fail_text());
+		(void)hwts_to_ascii(row->error);
+		row->how = HWTS_FAIL;
+		if (offer(ender, row) != REFUSED)
+			return;
+	}
 	*row = is;
 	row->aside = row->refused = true;
 	row->again_ns = hwt_now() + store->config.lease_ns;
