@@ -139,22 +139,35 @@ struct cookies {
 	enum who who;
 };
 
-static enum MHD_Result try_cookie(void *ctx, enum MHD_ValueKind kind, const char *name, const char *value)
+static enum MHD_Result try_header(void *ctx, enum MHD_ValueKind kind, const char *header, const char *at)
 {
 	struct cookies *cookies = ctx;
+	const char *name = cookies->server->cookie;
+	size_t len = strlen(name);
+	char value[SECRET + 2]; /* what is cut is too long for a secret still */
 
 	(void)kind;
-	if (strcmp(name, cookies->server->cookie) == 0 && cookies->who != BY_COOKIE)
-		cookies->who = value && find_session(cookies->server, value, cookies->page) ? BY_COOKIE : GUESSED;
+	if (!at || strcasecmp(header, "Cookie") != 0)
+		return MHD_YES;
+	for (; *at && cookies->who != BY_COOKIE; at += strcspn(at, ";")) {
+		at += strspn(at, "; \t");
+		if (strncmp(at, name, len) != 0 || at[len] != '=')
+			continue;
+		(void)snprintf(value, sizeof(value), "%.*s", (int)strcspn(at + len + 1, "; \t"), at + len + 1);
+		cookies->who = find_session(cookies->server, value, cookies->page) ? BY_COOKIE : GUESSED;
+	}
 	return MHD_YES;
 }
 
-/* A server at another port of the host may have set one of this name, which would come before the own one. */
+/*
+ * A server at another port of the host may have set a cookie of this name, which would come before the own one, or a
+ * cookie behind which the parser of libmicrohttpd finds no others: x=".
+ */
 static enum who try_cookies(const struct request *request, char page[SECRET + 1])
 {
 	struct cookies cookies = { request->server, page, NOBODY };
 
-	(void)MHD_get_connection_values(request->connection, MHD_COOKIE_KIND, try_cookie, &cookies);
+	(void)MHD_get_connection_values(request->connection, MHD_HEADER_KIND, try_header, &cookies);
 	return cookies.who;
 }
 

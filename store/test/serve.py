@@ -237,6 +237,9 @@ def a_session_of_its_own(store):
     problems += statuses(200, [("look", server.ask("GET", "/api/kinds", headers=mine)),
                                ("a proxy's password", server.ask("GET", "/api/kinds", headers={**mine, "Authorization": "Basic eDp5"})),
                                ("a cookie of another port", server.ask("GET", "/api/kinds", headers={"Cookie": f"{name}=x; {name}={value}; {name}="})),
+                               *((other, server.ask("GET", "/api/kinds", headers={"cookie": f"{other}; {name}={value}"}))
+                                 for other in ['x="', "x=a b", "x", "=", "x=\\", ";", f"x{name}=1"]),
+                               ("another header", server.ask_twice("GET", "/api/kinds", "Cookie", ["x=1", f"{name}={value}"])),
                                ("own origin", server.ask("GET", "/api/kinds", headers={**mine, **origin})),
                                ("change", server.ask("POST", "/api/pause", body, {**mine, **origin, **page})),
                                ("resume", server.ask("POST", "/api/resume", body, {**mine, **origin, **page}))])
