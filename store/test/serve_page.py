@@ -194,16 +194,22 @@ def a_link_chooses_no_rows_that_a_form_cannot(store):
 
 
 def data_that_is_large_or_deep(store):
-    deep, odd = store.put("json", "[" * 5000 + "]" * 5000, "--at", "1h"), store.put("json", "\x01" * 100000, "--at", "1h")
+    texts = [("[" * 5000 + "]" * 5000, "[" * 5000), ("[" * 99 + "0," * 50000 + "0" + "]" * 99, "[" * 99),
+             ('["]",' * 3000 + "0" + "]" * 3000, '["]",' * 99), ("\x01" * 100000, "U+0001")]
+    ones = [(store.put("json", text, "--at", "1h"), wanted) for text, wanted in texts]
+    store.put("json", "--key", "\x01" * 200, "--at", "1h")
     _, browser = look(store)
     problems = []
-    for one, wanted in [(deep, "[" * 5000), (odd, "U+0001")]:
+    for one, wanted in ones:
         visit(browser, f"#/one/{one}")
         browser.until("location.hash.endsWith(arguments[0]) && document.querySelector('h1').innerText.includes(arguments[0]) && document.querySelector('pre')", str(one))
         drawn, spans = browser.js("const pre = document.querySelector('pre'); return [pre.textContent.length, pre.querySelectorAll('span').length]")
         problems += lines((drawn < 1 << 18 and spans <= 1000, f"{wanted[:8]}: {drawn} characters, {spans} elements"),
                           (browser.js("return document.querySelector('pre').textContent.includes(arguments[0])", wanted), wanted[:8]))
-    return problems
+    visit(browser, "#/kind/json")
+    browser.until("document.querySelector('td .odd') !== null")
+    nodes = browser.js("return document.querySelector('td .odd').parentNode.childNodes.length")
+    return problems + lines((nodes <= 41, f"a key of {nodes} nodes"))
 
 
 def a_hundred_thousand_rows(store):

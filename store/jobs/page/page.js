@@ -87,11 +87,11 @@ function shown(text, lines) {
 			run += c;
 			continue;
 		}
-		if (parts.length > 1000) { // elements are slow
+		if (parts.length >= (lines ? 1000 : 40)) { // elements are slow, and a list has many texts
 			run += "<" + number16(c) + ">";
 			continue;
 		}
-		parts.push(run, h("span.odd", null, number16(c)));
+		parts.push(...(run ? [run] : []), h("span.odd", null, number16(c)));
 		run = "";
 	}
 	return h("bdi", null, parts, run);
@@ -436,14 +436,14 @@ function hex(bytes) {
 	return lines.join("\n") + (bytes.length > 65536 ? "\n..." : "");
 }
 
-// Indented, what is deep would be as large as the square of its depth.
+// Indented, each value may take a line as long as its depth.  Brackets in strings are none, and in JSON each string ends.
 function jsonOf(text) {
-	let depth = 0;
+	let depth = 0, deepest = 1;
 	try {
-		for (const c of text)
-			if ((depth += "[{".includes(c) - "]}".includes(c)) > 100)
-				return null;
-		return JSON.stringify(JSON.parse(text), null, 2);
+		const value = JSON.parse(text);
+		for (const c of text.replace(/"[^"\\]*(?:\\.[^"\\]*)*"/g, ""))
+			deepest = Math.max(deepest, depth += "[{".includes(c) - "]}".includes(c));
+		return deepest * text.length > 4e6 ? null : JSON.stringify(value, null, 2);
 	} catch (error) {
 		return null;
 	}
