@@ -227,7 +227,7 @@ TEST(what_nobody_of_the_library_has_written_changes_nothing)
 	for (size_t i = 0, at = 0; i < 20; i++)
 		at += (size_t)snprintf(many + at, sizeof(many) - at, "%s1:pause=999999999999999999@1", i ? " " : "");
 	(void)query("update %s_member set waits = '%s'", world.schema, many);
-	CHECK(told(store, HWT_STORE_WAITS_PAUSE) == UINT64_MAX);
+	CHECK(told(store, HWT_STORE_WAITS_PAUSE) == INT64_MAX);
 	(void)query("update %s_member set waits = '1:pause=5@%s1'", world.schema, "0000000000000000");
 	CHECK_INT(told(store, HWT_STORE_WAITS_PAUSE), ==, 5);
 	(void)query("update %s_member set waits = '1:pause=5@1%s'", world.schema,
@@ -286,6 +286,7 @@ static const char *const no_starts[] = {
 TEST(starts_that_nobody_of_the_library_has_written_are_none)
 {
 	CLOSING hwt_store *store = fresh_store();
+	char many[1024];
 
 	(void)put(store, "a", HWT_S(3600));
 	insert_teller("foreign", lease_clock_us() + 600000000, "'1:pause=5@1'");
@@ -296,6 +297,10 @@ TEST(starts_that_nobody_of_the_library_has_written_are_none)
 	}
 	(void)query("update %s_member set waits = '1:pause', starts = '1=6'", world.schema);
 	CHECK_INT(started(store), ==, 6);
+	for (size_t i = 0, at = 0; i < 20; i++)
+		at += (size_t)snprintf(many + at, sizeof(many) - at, "%s1=999999999999999999", i ? " " : "");
+	(void)query("update %s_member set starts = '%s'", world.schema, many);
+	CHECK(started(store) == INT64_MAX);
 	(void)query("update %s_member set starts = '1=6%s'", world.schema,
 		    world.sqlite ? "' || replace(hex(zeroblob(1000)), '00', ' 1=6') || '"
 				 : "' || repeat(' 1=6', 1000) || '");

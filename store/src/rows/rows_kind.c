@@ -128,6 +128,12 @@ static int add_info(void *ctx, const struct hwts_value *row)
 	return 0;
 }
 
+/* Programs show sums as signed numbers, too. */
+static void add_count(uint64_t *sum, uint64_t count)
+{
+	*sum += HWTS_MIN(count, (uint64_t)INT64_MAX - *sum);
+}
+
 static void add_wait(void *ctx, int64_t kind, size_t why, const struct hwts_wait *wait)
 {
 	struct kinds *kinds = ctx;
@@ -139,7 +145,7 @@ static void add_wait(void *ctx, int64_t kind, size_t why, const struct hwts_wait
 
 		if (kinds->ids[i] != kind)
 			continue;
-		info->waiting[why] += HWTS_MIN(wait->count, UINT64_MAX - info->waiting[why]);
+		add_count(&info->waiting[why], wait->count);
 		info->waiting_oldest_ns[why] = HWTS_MAX(info->waiting_oldest_ns[why], oldest_ns);
 		info->waiting_age_ns = HWTS_MAX(info->waiting_age_ns, age_ns);
 	}
@@ -151,7 +157,7 @@ static void add_starts(void *ctx, int64_t kind, uint64_t count)
 
 	for (size_t i = 0; i < kinds->count; i++)
 		if (kinds->ids[i] == kind)
-			kinds->infos[i].started_minute += count;
+			add_count(&kinds->infos[i].started_minute, count);
 }
 
 /* Adds the texts of a process: each whole, or nothing of it if it is damaged or its time is out of range. */
