@@ -72,8 +72,8 @@
  *     hwt_timer_start             any                          yes, does nothing              ECANCELED
  *     hwt_timer_stop              any                          EDEADLK                        waits, does nothing
  *     hwt_timer_next_unprocessed  any                          yes                            yes: this is its use
- *     hwt_timer_advance*          any but itself (EBUSY)       EBUSY                          ECANCELED
- *     hwt_timer_next              any but hwt_timer_advance*   EBUSY                          ECANCELED
+ *     hwt_timer_advance*          any but itself (EBUSY)       EBUSY; in a stop: ECANCELED    ECANCELED
+ *     hwt_timer_next              any but hwt_timer_advance*   EBUSY; in a stop: ECANCELED    ECANCELED
  *     hwt_timer_trim              any but hwt_timer_advance*   done after it; driven: EBUSY   ECANCELED
  *     hwt_timer_fd                any                          yes; the first call: EBUSY     ECANCELED
  *     hwt_timer_destroy           none, and none afterwards    EDEADLK                        yes

@@ -267,6 +267,7 @@ TEST(the_alarm_of_a_cut_tick_does_not_stay_for_a_later_one)
 	atomic_uint ran = 0;
 	int fd = -1;
 
+	NEEDS_LINUX();
 	config.tick_duration_ns = HWT_MS(10);
 	config.flags = HWT_CALLER_DRIVEN;
 	config.max_tasks_per_advance = 1;

@@ -267,6 +267,21 @@ TEST(a_stop_that_rings_in_an_advance_is_not_silenced)
 	CHECK_INT(hwt_timer_destroy(loop), ==, 0);
 }
 
+/* The stop has not taken the driver's word yet. */
+TEST(during_a_stop_no_next_time_is_told)
+{
+	int64_t next_ns = 17;
+
+	NEEDS_LINUX();
+	(void)begin_loop(NULL);
+	CHECK_INT(hwt_timer_next(loop, &next_ns), ==, 0);
+	next_ns = 17;
+	ask_for_stop();
+	CHECK_INT(hwt_timer_next(loop, &next_ns), ==, ECANCELED);
+	CHECK_INT(next_ns, ==, 17);
+	CHECK_INT(hwt_timer_destroy(loop), ==, 0);
+}
+
 static void schedule_earlier(hwt_timeout timeout, void *arg)
 {
 	(void)timeout;

@@ -3,8 +3,8 @@
  * The ender: commits the ends of runs in batches, and repeats them until the database has them.
  *
  * An end that the database refuses must not hold up the others.  A batch that is refused is tried by halves.  A single
- * row that is refused is tried with its error text in ASCII, then as FAILED.  If the database refuses that too, the end
- * is set aside in memory and tried again each lease; the row stays with this process.
+ * row that is refused is tried with its error text in ASCII, then, if it has started, as FAILED.  If the database
+ * refuses that too, the end is set aside in memory and tried again each lease; the row stays with this process.
  */
 #include "runs/ender.h"
 #include "runs/ended.h"
