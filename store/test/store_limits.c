@@ -157,7 +157,7 @@ TEST(what_a_group_has_beyond_its_share_starts_in_its_order_and_hides_nobody)
 	put_in(store, "b", 0, 3);
 	atomic_store(&held, false);
 	CHECK(wait_count(&ended, 304 + 50 * SHARE));
-	CHECK_INT(place_of("b", 3), <=, 12);
+	CHECK_INT(place_of("b", 3), <=, 30); /* of 804; by turns alone 9 */
 	check_order("flood", 301);
 	check_order("", 50 * SHARE);
 	CHECK_CALL(hwt_store_close(store), 0);
