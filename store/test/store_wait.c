@@ -480,10 +480,9 @@ TEST(what_a_lost_lease_had_is_counted_no_longer)
 	check_none(store);
 }
 
-/* A shard that cannot be given, for something runs there, is one of a process that stops, or has too many. */
-TEST(a_shard_is_being_given)
+/* Starts a store with one shard, in which a run goes on until `held` is false. */
+static void start_with_a_run(hwt_store *store)
 {
-	CLOSING hwt_store *store = fresh_store();
 	hwt_store_kind kind = KIND(.name = "a", .task = hold, .shards = 1);
 
 	atomic_store(&started, 0);
@@ -495,6 +494,14 @@ TEST(a_shard_is_being_given)
 	WAIT_READ(store);
 	put_in(store, NULL, 1);
 	CHECK(wait_count(&started, 1));
+}
+
+/* A shard that cannot be given, for something runs there, is one of a process that stops, or has too many. */
+TEST(a_shard_is_being_given)
+{
+	CLOSING hwt_store *store = fresh_store();
+
+	start_with_a_run(store);
 	pthread_mutex_lock(&store->lock);
 	store->kinds->shards->giving = true;
 	store->kinds->shards->giving_since_ns = hwt_now();
@@ -702,20 +709,12 @@ static void watch_leases(hwt_store *store)
 TEST(a_stop_that_waits_for_a_task_is_no_lost_lease)
 {
 	CLOSING hwt_store *store = FRESH(.threads = 1, .warn = note_warning);
-	hwt_store_kind kind = KIND(.name = "a", .task = hold, .shards = 1);
 	hwt_store_spec spec = SPEC("a", 0, .flags = HWT_STORE_ABSOLUTE, .due_us = now_us() - 3600000000);
 	int64_t trusted_ns;
 	pthread_t thread;
 
 	hear_warnings();
-	atomic_store(&started, 0);
-	atomic_store(&held, true);
-	CHECK_CALL(register_patiently(store, &kind), 0);
-	CHECK_CALL(hwt_store_start(store), 0);
-	CHECK(wait_held(store, 1));
-	WAIT_READ(store);
-	put_in(store, NULL, 1);
-	CHECK(wait_count(&started, 1));
+	start_with_a_run(store);
 	for (int i = 0; i < 3; i++)
 		(void)put_spec(store, &spec);
 	check_waits(store, HWT_STORE_WAITS_THREAD, 3);
