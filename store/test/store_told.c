@@ -5,6 +5,8 @@
  */
 #include "store_query.h"
 
+#include "inside.h"
+
 static hwt_store *start_paused(hwt_store *store)
 {
 	(void)run_tasks(store, count_run, HWT_STORE_AT_LEAST_ONCE);
@@ -445,6 +447,23 @@ TEST(nobody_is_told_of_shards_that_no_process_holds)
 	(void)query("update %s_shard set owner = 'stops'", world.schema);
 	(void)query("update %s_member set waits = null", world.schema);
 	check_told(store, HWT_STORE_WAITS_NOBODY, 1);
+}
+
+/* The seconds of a minute are used again in the next one. */
+TEST(starts_are_those_of_the_last_minute)
+{
+	struct hwts_peak peak = { .ns = { 0 } };
+
+	hwts_peak_note(&peak, HWT_S(1005), 7);
+	hwts_peak_note(&peak, HWT_S(1005), 3);
+	hwts_peak_note(&peak, HWT_S(1064), 5);
+	CHECK_INT(hwts_peak_count(&peak, HWT_S(1064)), ==, 3);
+	CHECK_INT(hwts_peak_read(&peak, HWT_S(1064)), ==, 7);
+	CHECK_INT(hwts_peak_count(&peak, HWT_S(1065)), ==, 1);
+	hwts_peak_note(&peak, HWT_S(1065), 2);
+	CHECK_INT(hwts_peak_count(&peak, HWT_S(1065)), ==, 2);
+	CHECK_INT(hwts_peak_read(&peak, HWT_S(1065)), ==, 5);
+	CHECK_INT(hwts_peak_count(&peak, HWT_S(1125)), ==, 0);
 }
 
 STORE_MAIN(NULL)
