@@ -192,9 +192,11 @@ void hwts_waits_tell(hwt_store *store, char text[HWTS_WAITS_MAX + 1])
 
 void hwts_starts_tell(hwt_store *store, char text[HWTS_WAITS_MAX + 1])
 {
+	int64_t now_ns = hwt_now();
+
 	text[0] = '\0';
 	hwts_lock(store);
 	HWTS_EACH_KIND (store, kind)
-		hwts_starts_write(text, kind->row.id, hwts_peak_count(&kind->tally.lateness, hwt_now()));
+		hwts_starts_write(text, kind->row.id, hwts_peak_count(&kind->tally.lateness, now_ns));
 	hwts_unlock(store);
 }

@@ -255,7 +255,7 @@ void hwts_fails_forget(hwt_store *store)
 void hwts_tell_works(hwt_store *store, unsigned what)
 {
 	struct hwts_told *told = &store->conns->told[what];
-	/* A thread that fails tries again within two seconds. */
+	/* A thread that has failed rests for at most two seconds. */
 	int64_t calm_ns = what == HWTS_TASK ? HWTS_MAX(store->config.lease_ns, HWT_S(2)) : 0;
 	bool over;
 
