@@ -140,20 +140,26 @@ static int read_places(struct hwts_conn *conn, struct hwts_list *list, struct hw
 	return 0;
 }
 
+/* Often the first page is all that somebody looks at. */
+static size_t places_of(const struct hwts_list *list)
+{
+	return list->places ? HWTS_PLACES : HWTS_PLACES / 8;
+}
+
 static int read_group(struct hwts_conn *conn, const struct hwts_kind_row *kind, struct hwts_list *list)
 {
-	struct reading reading = { .list = list, .limit = HWTS_PLACES, .shard = INT64_MIN };
+	struct reading reading = { .list = list, .limit = places_of(list), .shard = INT64_MIN };
 	struct hwts_step step = HWTS_DO(GROUP_PLACES, HWTS_NUMBER(hwts_id_of(0, list->group, NULL)),
 					HWTS_NUMBER(kind->id), HWTS_TEXT(list->group), HWTS_NUMBER(list->last.due_us),
 					HWTS_NUMBER(list->last.id), HWTS_NUMBER(list->to_us), HWTS_NUMBER(list->states),
-					HWTS_NUMBER(HWTS_PLACES));
+					HWTS_NUMBER((int64_t)reading.limit));
 
 	return read_places(conn, list, step, &reading);
 }
 
 static int read_shards(struct hwts_conn *conn, struct hwts_list *list, const int64_t *shards, size_t n)
 {
-	struct reading reading = { .list = list, .limit = HWTS_MAX(HWTS_PLACES / n, PLACES_LEAST), .shard = INT64_MIN };
+	struct reading reading = { .list = list, .limit = HWTS_MAX(places_of(list) / n, PLACES_LEAST), .shard = INT64_MIN };
 	bool pending = list->states & 1u << HWT_STORE_PENDING;
 	struct hwts_step step = HWTS_DO(PLACES, HWTS_BYTES(shards, n), HWTS_NUMBER(list->last.due_us),
 					HWTS_NUMBER(list->last.id), HWTS_NUMBER(list->states),
