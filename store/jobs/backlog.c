@@ -8,7 +8,7 @@
 #include <errno.h>
 #include <inttypes.h>
 
-#define LOOKS 200 /* rows of a kind */
+#define LOOKS 100 /* rows of a kind: a page of hwt_store_each, so one read of the database */
 
 struct looking {
 	struct backlog *backlog;

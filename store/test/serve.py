@@ -486,7 +486,11 @@ def what_is_due_and_why_it_waits(store):
     for _ in range(3):
         store.put("late", "--at", "now")
     late, mail = server.get("/api/kinds").json
-    return lines((late["due"] == 3 and late["running"] == 0 and not late["due_more"], f"{late}"),
+    for _ in range(98):
+        store.put("late", "--at", "now")
+    many = server.get("/api/kinds?kind=late").json[0]
+    return lines((many["due"] == 100 and many["due_more"], f"{many}"),
+                 (late["due"] == 3 and late["running"] == 0 and not late["due_more"], f"{late}"),
                  (mail["due"] == 0 and mail["waiting"] == {}, f"{mail}"),
                  (list(late["waiting"]) == ["nobody"] and late["waiting"]["nobody"]["count"] > 0 and
                   late["waiting"]["nobody"]["oldest_ns"] >= 0, f"{late}"))
