@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-static const uint16_t class_bytes[CHUNK_CLASSES] = { 128, 256, 512, 768 };
+static const uint16_t class_bytes[CHUNK_CLASSES] = { 128, 256, 512, CHUNK_LAST_BYTES };
 const uint8_t hwt_chunk_capacity[CHUNK_CLASSES] = { 6, 16, 38, CHUNK_LAST_CAPACITY };
 
 #define HEADER_BYTES sizeof(struct hwt_chunk)
@@ -13,7 +13,7 @@ const uint8_t hwt_chunk_capacity[CHUNK_CLASSES] = { 6, 16, 38, CHUNK_LAST_CAPACI
 static_assert(HEADER_BYTES + 6 * MEMBER_BYTES <= 128, "class 0");
 static_assert(HEADER_BYTES + 16 * MEMBER_BYTES <= 256, "class 1");
 static_assert(HEADER_BYTES + 38 * MEMBER_BYTES <= 512, "class 2");
-static_assert(HEADER_BYTES + CHUNK_LAST_CAPACITY * MEMBER_BYTES <= 768, "class 3");
+static_assert(HEADER_BYTES + CHUNK_LAST_CAPACITY * MEMBER_BYTES <= CHUNK_LAST_BYTES, "class 3");
 static_assert(CHUNK_LAST_CAPACITY <= 1 << 6, "an index fits a place");
 static_assert(HEADER_BYTES % sizeof(void *) == 0, "the records are aligned");
 
@@ -271,7 +271,7 @@ size_t hwt_bucket_sweep(struct hwt_stock *stock, struct hwt_bucket *bucket, stru
 	while (bucket->first != NULL) {
 		struct hwt_chunk *chunk = bucket->first;
 
-		__builtin_prefetch(chunk->next); /* NULL does no harm */
+		chunk_prefetch(chunk->next);
 		for (unsigned i = 0; i < chunk->used && n < max; i++) {
 			if (chunk->records[i] == NULL)
 				continue;

@@ -52,6 +52,7 @@
 #define CHUNK_ALIGN 128
 #define CHUNK_CLASSES 4
 #define CHUNK_LAST_CAPACITY 59
+#define CHUNK_LAST_BYTES 768
 
 /* A scan compares rounds in blocks of this size, for which compilers generate vector instructions. */
 #define SCAN_BLOCK 8
@@ -160,6 +161,16 @@ static inline void chunk_span_clear(struct hwt_chunk *chunk)
 	if (chunk->span != NULL)
 		chunk->span->span_from = NULL;
 	chunk->span = NULL;
+}
+
+/*
+ * Fetches all lines of a chunk from which all members are to be taken: chunks of a bucket lie anywhere in memory, so
+ * the processor fetches none by itself.  Beyond the end of a smaller chunk that is useless and harmless.
+ */
+static inline void chunk_prefetch(const struct hwt_chunk *chunk)
+{
+	for (size_t at = 0; chunk != NULL && at < CHUNK_LAST_BYTES; at += HWT_LINE)
+		prefetch_for_write((const char *)chunk + at);
 }
 
 /* Fetches the lines that hwt_bucket_remove will write. */

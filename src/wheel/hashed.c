@@ -167,10 +167,14 @@ static void end_chunk(struct hashed *hashed)
 	struct hwt_chunk *chunk = hashed->chunk, *next = chunk->next;
 
 	chunk->least = (uint32_t)round_of(hashed, hashed->wheel.tick) + (uint32_t)hashed->chunk_least;
-	if (chunk->live == 0)
+	if (chunk->live == 0) {
+		/* In a burst all members of the next chunks are due, too. */
+		if (next != NULL)
+			chunk_prefetch(next->next);
 		hwt_bucket_drop(&hashed->wheel.stock, chunk);
-	else
+	} else {
 		hashed->bucket_least = smaller(hashed->bucket_least, hashed->chunk_least);
+	}
 	hashed->span = NULL;
 	hashed->passed = 0;
 	begin_chunk(hashed, next);

@@ -11,7 +11,7 @@
 #define HWT_BATCH 256
 
 /* How many records ahead of the running task are fetched. */
-#define HWT_RUN_AHEAD 8
+#define HWT_RUN_AHEAD 24
 
 /* The state of trimming; trim.h. */
 struct hwt_trimming {
