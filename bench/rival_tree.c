@@ -210,9 +210,14 @@ static int tree_cancel(void *timer, struct handle *handle)
 	return 0;
 }
 
-static int64_t tree_advance(void *timer, int64_t now_ns)
+static int64_t tree_next(void *timer)
 {
 	(void)timer;
+	return tree.first != &tree.nil ? tree.first->deadline_ns : INT64_MAX;
+}
+
+static int64_t tree_advance(void *timer, int64_t now_ns)
+{
 	while (tree.first != &tree.nil && tree.first->deadline_ns <= now_ns) {
 		struct tree_node *node = tree.first;
 
@@ -220,7 +225,7 @@ static int64_t tree_advance(void *timer, int64_t now_ns)
 		tree.task(node->arg);
 		nodes_give(&tree.nodes, node);
 	}
-	return tree.first != &tree.nil ? tree.first->deadline_ns : INT64_MAX;
+	return tree_next(timer);
 }
 
 static uint64_t tree_destroy(void *timer)
@@ -242,6 +247,7 @@ const struct subject subject_tree = {
 	.schedule_at = tree_schedule_at,
 	.cancel = tree_cancel,
 	.advance = tree_advance,
+	.next = tree_next,
 	.destroy = tree_destroy,
 	.producers_max = 1,
 };

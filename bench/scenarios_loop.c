@@ -11,7 +11,7 @@
 #define LOOP_TURN_NS INT64_C(10000)
 #define LOOP_TURNS 1000000
 
-enum turn { IDLE, PAIR, EXCHANGE };
+enum turn { IDLE, PAIR, EXCHANGE, NEXT };
 
 struct loop {
 	const struct run *run;
@@ -47,11 +47,12 @@ static double turn(struct loop *loop, enum turn what, size_t turns)
 		loop->told_ns += LOOP_TURN_NS;
 		if (what == EXCHANGE)
 			cancel(loop, which);
-		if (what != IDLE)
+		if (what == PAIR || what == EXCHANGE)
 			schedule(loop, which);
 		if (what == PAIR)
 			cancel(loop, which);
-		if (subject->advance(loop->timer, loop->told_ns) <= loop->told_ns)
+		if ((what == NEXT ? subject->next(loop->timer) : subject->advance(loop->timer, loop->told_ns)) <=
+		    loop->told_ns)
 			loop->account.error = loop->account.error ? loop->account.error : EBUSY;
 	}
 	return (double)(now_ns() - begin_ns) / (double)turns;
@@ -69,7 +70,7 @@ static void loop_run(const struct run *run, struct outcome *outcome)
 	for (size_t i = 0; i < run->n; i++)
 		schedule(&loop, i);
 	(void)run->subject->advance(loop.timer, loop.told_ns);
-	for (enum turn what = IDLE; what <= EXCHANGE; what++) {
+	for (enum turn what = IDLE; what <= NEXT; what++) {
 		(void)turn(&loop, what, turns / 10);
 		outcome_add(outcome, turn(&loop, what, turns));
 	}
@@ -80,8 +81,8 @@ static void loop_run(const struct run *run, struct outcome *outcome)
 const struct scenario scenarios_loop[] = {
 	{ .name = "loop",
 	  .title = "a loop of one thread: a turn that only advances; schedule, cancel, advance; cancel one, schedule "
-		   "one, advance",
-	  .figures = { "idle ns", "pair ns", "exchange ns" },
+		   "one, advance; one that only asks for the next time",
+	  .figures = { "idle ns", "pair ns", "exchange ns", "next ns" },
 	  .run = loop_run,
 	  .driven = true,
 	  .tick_ns = NS_PER_MS,

@@ -61,6 +61,9 @@ struct subject {
 	 */
 	int64_t (*advance)(void *timer, int64_t now_ns);
 
+	/* Of a timer with `advance`: returns the time of the next work, which its loop asks for before it polls. */
+	int64_t (*next)(void *timer);
+
 	/* Stops and frees the timer.  Returns how many timeouts had neither run nor been cancelled. */
 	uint64_t (*destroy)(void *timer);
 

@@ -67,6 +67,14 @@ static int64_t hwt_loop_advance(void *timer, int64_t now_ns)
 	return hwt_timer_advance(timer, now_ns, &next_ns) == 0 ? next_ns : now_ns;
 }
 
+static int64_t hwt_loop_next(void *timer)
+{
+	int64_t next_ns = INT64_MIN;
+
+	(void)hwt_timer_next(timer, &next_ns);
+	return next_ns;
+}
+
 static int hwt_subject_schedule(void *timer, void *arg, int64_t delay_ns, struct handle *out)
 {
 	hwt_timeout timeout = HWT_TIMEOUT_NONE;
@@ -131,11 +139,13 @@ const struct subject subject_levels = { HWT_SUBJECT("levels", hwt_levels_init) }
 const struct subject subject_loop = {
 	HWT_SUBJECT("loop", hwt_loop_init),
 	.advance = hwt_loop_advance,
+	.next = hwt_loop_next,
 	.producers_max = 1,
 };
 
 const struct subject subject_loop_fd = {
 	HWT_SUBJECT("loop-fd", hwt_loop_fd_init),
 	.advance = hwt_loop_advance,
+	.next = hwt_loop_next,
 	.producers_max = 1,
 };

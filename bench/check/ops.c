@@ -153,13 +153,14 @@ static void fire_over(const char *schedule, const char *transfer, const char *ex
 
 /*
  * A loop of one thread: 200 pending, and in each turn of 10 us an advance.  The turns of `pair` schedule a timeout and
- * cancel it, those of `exchange` cancel one of the 200 and schedule another.
+ * cancel it, those of `exchange` cancel one of the 200 and schedule another.  Those of `next` do not advance: they ask
+ * for the time of the next work.
  */
 
 #define PENDING 200
 #define TURN_NS HWT_US(10)
 
-enum turn { TURN_IDLE, TURN_PAIR, TURN_EXCHANGE };
+enum turn { TURN_IDLE, TURN_PAIR, TURN_EXCHANGE, TURN_NEXT };
 
 static void turn_loop(hwt_timer *loop, const char *name, enum turn turn)
 {
@@ -173,11 +174,14 @@ static void turn_loop(hwt_timer *loop, const char *name, enum turn turn)
 		told_ns += TURN_NS;
 		if (turn == TURN_EXCHANGE)
 			demand(hwt_cancel(handles[which]) == 0, "not cancelled");
-		if (turn != TURN_IDLE)
+		if (turn == TURN_PAIR || turn == TURN_EXCHANGE)
 			demand(hwt_new_timeout_at(loop, task, NULL, told_ns + HWT_S(60), &handles[which]) == 0, "none");
 		if (turn == TURN_PAIR)
 			demand(hwt_cancel(handles[which]) == 0, "not cancelled");
-		demand(hwt_timer_advance(loop, told_ns, &next_ns) == 0 && next_ns > told_ns, "no advance");
+		demand((turn == TURN_NEXT ? hwt_timer_next(loop, &next_ns)
+					  : hwt_timer_advance(loop, told_ns, &next_ns)) == 0 &&
+			   next_ns > told_ns,
+		       "no advance");
 	}
 	end(name, N);
 }
@@ -221,6 +225,7 @@ int main(void)
 		turn_loop(loop, "advance_idle", TURN_IDLE);
 		turn_loop(loop, "loop_pair", TURN_PAIR);
 		turn_loop(loop, "loop_exchange", TURN_EXCHANGE);
+		turn_loop(loop, "next_idle", TURN_NEXT);
 	}
 	demand(hwt_timer_destroy(timer) == 0 && hwt_timer_destroy(loop) == 0, "not destroyed");
 	return 0;
