@@ -257,5 +257,5 @@ const struct subject subject_buckets = {
 	.schedule_at = buckets_schedule_at,
 	.cancel = buckets_cancel,
 	.destroy = buckets_destroy,
-	.churn_max = 10000000,
+	.churn_max = 20000000,
 };
