@@ -33,7 +33,7 @@ static struct options options;
 static const struct subject *subjects[SUBJECTS_MAX + 1];
 
 static const struct scenario *const lists[] = { scenarios_load,   scenarios_churn,  scenarios_fire, scenarios_idle,
-						scenarios_steady, scenarios_growth, scenarios_loop };
+						scenarios_steady, scenarios_growth, scenarios_tail, scenarios_loop };
 #define LISTS (sizeof(lists) / sizeof(lists[0]))
 
 struct row {

@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-2-Clause
 # plot.sh CSV [FOLDER]: draws the pictures of a run beside its CSV, NAME-churn.svg and so on, as far as what they show
-# was measured.  With FOLDER it draws only the two that the documents show, FOLDER/churn.svg and FOLDER/lateness.svg.
+# was measured.  With FOLDER it draws only those that the documents show: churn.svg, lateness.svg and tail.svg.
 set -u
 status=0
 csv=$1
@@ -39,6 +39,7 @@ colour() {
 	libuv) echo '#2f9e44' ;;
 	asio) echo '#9b5de5' ;;
 	glib) echo '#7fa51a' ;;
+	none) echo '#545d68' ;;
 	*) echo '#d6589f' ;;
 	esac
 }
@@ -104,6 +105,16 @@ if rows S4 1 p99 2; then
 	picture lateness 'What precision costs: tasks at random times, tick 1 ms (left and low is better)' \
 		'CPU ms a second' 'ms late, p99' 'set logscale y; set xrange [0:*]; set offsets 0, 30, 0, 0; set key off' \
 		"$(points 1:2)"
+fi
+
+rm -f "$data"/*
+awk -F, -v data="$data" '$1 == "S9" && $3 == 2 && split($6, word, "us p") == 2 && word[1] == "schedule " {
+	print ++at[$2], $7, $8, $9, word[2] >>(data "/" $2)
+}' "$csv"
+if [ -e "$data/hwt" ]; then
+	picture tail 'How long schedule takes at worst: two threads with 1000 pending each' \
+		'% of the calls take no longer' 'us' 'set logscale y; set offsets 0.1, 0.1, 0, 0; set key bottom' \
+		"$(curves '1:2:xtic(5)')"
 fi
 [ -z "$folder" ] || exit $status
 

@@ -6,7 +6,7 @@
 #include "subject.h"
 
 extern const struct subject subject_hwt, subject_levels, subject_floor, subject_heap, subject_textbook, subject_buckets,
-    subject_timerfd;
+    subject_timerfd, subject_none;
 extern const struct subject subject_loop, subject_loop_fd, subject_tree; /* driven by the caller's loop */
 
 /* Wrong on purpose: see subject_broken.c. */

@@ -61,7 +61,7 @@ struct scenario {
 #define SIZE_END SIZE_MAX
 
 extern const struct scenario scenarios_load[], scenarios_churn[], scenarios_fire[], scenarios_idle[],
-    scenarios_steady[], scenarios_growth[], scenarios_loop[]; /* the last name of each is NULL */
+    scenarios_steady[], scenarios_growth[], scenarios_tail[], scenarios_loop[]; /* the last name of each is NULL */
 
 /* Adds the next figure of a run, in the order of the scenario's names. */
 void outcome_add(struct outcome *outcome, double figure);

@@ -16,14 +16,14 @@
 
 static const struct subject *const linked[] = { &subject_hwt,      &subject_levels,  &subject_floor,   &subject_heap,
 						&subject_textbook, &subject_buckets, &subject_timerfd, &subject_loop,
-						&subject_loop_fd,  &subject_tree };
+						&subject_loop_fd,  &subject_tree,    &subject_none };
 static const struct subject *const broken[] = { &subject_broken_lost, &subject_broken_early, &subject_broken_cancel };
 
 /* Programs; " S1 S2 " are the scenarios that a program has. */
 static struct subject netty = {
 	.name = "netty",
 	.rank = RANK_MAIN,
-	.only = " S1 S1t S1w S2 S2w S2x S3 S3.spread S4 S5 S6 S8.P S8.S1 S8.S2 ",
+	.only = " S1 S1t S1w S2 S2w S2x S3 S3.spread S4 S5 S6 S8.P S8.S1 S8.S2 S9 ",
 };
 static struct subject go = {
 	.name = "go",

@@ -7,7 +7,7 @@
 
 #include <stdbool.h>
 
-#define SUBJECTS_MAX 16
+#define SUBJECTS_MAX 24
 
 /*
  * Fills `list` with the subjects that there are, ends it with NULL, and prints a line for each subject, also for

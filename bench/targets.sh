@@ -111,6 +111,7 @@ END {
 	for (p = 1; p <= np; p++) {
 		versus("S2x", "hwt", "netty", ps[p], 1, "Mexchanges/s")
 		versus("S2x", "hwt", "buckets", ps[p], 1, "Mexchanges/s")
+		versus("S2x.due", "hwt", "buckets", ps[p], 1, "Mexchanges/s")
 	}
 
 	heading("Churn, peak RSS beyond that before")
@@ -121,6 +122,13 @@ END {
 			plain("S2 P=" ps[p] " tick " ticks[t] " ms: hwt", "S2 hwt" at, "MB")
 			plain("S2 P=" ps[p] " tick " ticks[t] " ms: netty", "S2 netty" at, "MB")
 		}
+
+	heading("Tail of a schedule (S9), us")
+	for (p = 1; p <= np; p++) {
+		versus("S9", "hwt", "none", ps[p], 1, "schedule us p99.999")
+		at = " " ps[p] " " size("S9 hwt " ps[p] " 1 schedule us p99.99", 1) " 1 schedule us p99.99"
+		plain("S9 P=" ps[p] ": hwt, p99.99", "S9 hwt" at, "us")
+	}
 
 	heading("Fire, times the throughput (S3)")
 	versus("S3", "hwt", "netty", 1, 1, "Mtasks/s")

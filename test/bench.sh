@@ -30,6 +30,7 @@ must_find() {
 
 result bench_load "$(run -q -r 1 -n 5000 -p 2 -S hwt,floor,heap,textbook,buckets -s S1wat,S2w,S2x,S7)"
 result bench_fire "$(run -q -r 1 -n 5000 -S hwt,timerfd,buckets -s S3,S8.S2)"
+result bench_tail "$(run -q -r 1 -n 5000 -p 3 -S hwt,none,timerfd,buckets -s S9)"
 result bench_loop "$(run -q -r 1 -n 500 -S loop,loop-fd,tree -s loop)"
 result bench_steady "$(run -q -r 1 -n 2000 -S hwt -s S6,S6c.rate,S6m)"
 result bench_csv "$(run -q -r 1 -n 5000 -p 1 -S hwt,textbook -s S1 -c "$work/some.csv"

@@ -2,10 +2,16 @@
 
 import io.netty.util.HashedWheelTimer;
 import io.netty.util.Timeout;
+import java.util.Arrays;
 import java.util.concurrent.TimeUnit;
 
-/** S1, S1w, S2, S2w, S2x: as bench/scenarios_load.c and bench/scenarios_churn.c, which say what is measured. */
+/**
+ * S1, S1w, S2, S2w, S2x, S9: as bench/scenarios_load.c, bench/scenarios_churn.c and bench/scenarios_tail.c, which say
+ * what is measured.
+ */
 final class Load {
+	private static final int BINS = 1088;
+
 	private Load() {
 	}
 
@@ -151,6 +157,67 @@ final class Load {
 		double[] figures = { n * 1e3 / team.elapsedNs, team.cpuNs / n, cpu / n,
 				     (double) (Measure.rssPeak() - before) / all };
 		team.end();
+		NettyBench.end(timer, team.accepted, team.cancelled);
+		return figures;
+	}
+
+	/** Times by their size, as in bench/scenarios_tail.c. */
+	private static int bin(long ns) {
+		int shift = ns < 64 ? 0 : 58 - Long.numberOfLeadingZeros(ns);
+		return Math.min(32 * shift + (int) (ns >> shift), BINS - 1);
+	}
+
+	private static double binUs(int bin) {
+		int shift = bin < 64 ? 0 : bin / 32 - 1;
+		return (((long) (bin - 32 * shift + 1) << shift) - 1) / 1e3;
+	}
+
+	private static double quantileUs(long[] bins, double q) {
+		long rank = (long) (q * Arrays.stream(bins).sum()), seen = 0;
+		int bin = 0;
+		while (bin < BINS - 1 && (seen += bins[bin]) <= rank)
+			bin++;
+		return binUs(bin);
+	}
+
+	private static void exchangeTimed(HashedWheelTimer timer, Timeout[] handles, Measure.Member me, int times,
+					  long[] schedules, long[] cancels) {
+		long window = me.end - me.first;
+		for (int i = 0; i < times; i++) {
+			int which = me.first + (int) ((me.rng.next() >>> 32) * window >>> 32);
+			long delay = 60 * Measure.S + me.rng.span(60 * Measure.S), begun = System.nanoTime();
+			if (handles[which].cancel())
+				me.cancelled++;
+			long between = System.nanoTime();
+			handles[which] = timer.newTimeout(NettyBench.NEVER, delay, TimeUnit.NANOSECONDS);
+			schedules[bin(System.nanoTime() - between)]++;
+			cancels[bin(between - begun)]++;
+		}
+		me.accepted += times;
+	}
+
+	static double[] s9(NettyBench.Run run) {
+		int all = 1000 * run.producers, times = run.n / run.producers;
+		HashedWheelTimer timer = NettyBench.timer(run);
+		Timeout[] handles = new Timeout[all];
+		Measure.Team team = new Measure.Team(run.producers, all, run.seed);
+		team.phase(me -> fill(timer, handles, me));
+		Measure.settle(run.tickNs);
+		team.phase(me -> exchangeTimed(timer, handles, me, times / 10 + 1, new long[BINS], new long[BINS]));
+		long[][] schedules = new long[run.producers][BINS], cancels = new long[run.producers][BINS];
+		team.phase(me -> exchangeTimed(timer, handles, me, times, schedules[me.index], cancels[me.index]));
+		team.end();
+		for (int i = 1; i < run.producers; i++)
+			for (int bin = 0; bin < BINS; bin++) {
+				schedules[0][bin] += schedules[i][bin];
+				cancels[0][bin] += cancels[i][bin];
+			}
+		double[] figures = new double[8];
+		double[] quantiles = { 0.99, 0.999, 0.9999, 0.99999 };
+		for (int i = 0; i < quantiles.length; i++) {
+			figures[i] = quantileUs(schedules[0], quantiles[i]);
+			figures[quantiles.length + i] = quantileUs(cancels[0], quantiles[i]);
+		}
 		NettyBench.end(timer, team.accepted, team.cancelled);
 		return figures;
 	}

@@ -129,6 +129,8 @@ public final class NettyBench {
 			return Idle::s5;
 		case "S6":
 			return Idle::s6;
+		case "S9":
+			return Load::s9;
 		default:
 			return null;
 		}
@@ -141,7 +143,8 @@ public final class NettyBench {
 		if (run.scenario.startsWith("S1") || run.scenario.equals("S8.P") || run.scenario.startsWith("S8.S1"))
 			for (int i = 0; i < 8; i++)
 				scenario.run(run.with(200_000, run.tickNs));
-		else if (run.scenario.startsWith("S2") || run.scenario.equals("S8.S2"))
+		else if (run.scenario.startsWith("S2") || run.scenario.equals("S8.S2") ||
+			 run.scenario.equals("S9"))
 			for (int i = 0; i < 6; i++)
 				scenario.run(run.with(400_000, run.tickNs));
 		else
