@@ -159,7 +159,11 @@ static int read_group(struct hwts_conn *conn, const struct hwts_kind_row *kind, 
 
 static int read_shards(struct hwts_conn *conn, struct hwts_list *list, const int64_t *shards, size_t n)
 {
-	struct reading reading = { .list = list, .limit = HWTS_MAX(places_of(list) / n, PLACES_LEAST), .shard = INT64_MIN };
+	struct reading reading = {
+		.list = list,
+		.limit = HWTS_MAX(places_of(list) / n, PLACES_LEAST),
+		.shard = INT64_MIN,
+	};
 	bool pending = list->states & 1u << HWT_STORE_PENDING;
 	struct hwts_step step = HWTS_DO(PLACES, HWTS_BYTES(shards, n), HWTS_NUMBER(list->last.due_us),
 					HWTS_NUMBER(list->last.id), HWTS_NUMBER(list->states),
