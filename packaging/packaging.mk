@@ -2,7 +2,11 @@
 # For those who build with pkg-config and CMake: the files that name the prefix, which may be another one each time.
 
 POINTER_BYTES = $(shell echo __SIZEOF_POINTER__ | $(CC) $(CFLAGS) -E -P - 2>/dev/null)
-FILLED = PREFIX INCLUDEDIR LIBDIR VERSION SONAME STORE_SONAME STORE_LIBS POINTER_BYTES
+# CMake's files find the headers from the libraries.  Without GNU's realpath they look where these were installed.
+INCLUDE_FROM_LIB = $(or $(shell realpath -ms --relative-to='$(LIBDIR)' '$(INCLUDEDIR)' 2>/dev/null),$(INCLUDEDIR))
+EMPTY :=
+STORE_LINKS = $(subst $(EMPTY) ,;,$(strip $(STORE_LIBS)))
+FILLED = PREFIX INCLUDEDIR LIBDIR INCLUDE_FROM_LIB VERSION SONAME STORE_SONAME STORE_LIBS STORE_LINKS POINTER_BYTES
 
 # FILES FOLDER: writes packaging/FILE.in there, with the values of @VARIABLES@.
 fill = @for file in $(1); do sed $(foreach name,$(FILLED),-e 's#@$(name)@#$($(name))#g') packaging/$$file.in \

@@ -77,7 +77,7 @@ check-cron: $(BUILD)/test/cron_times
 
 STORE_INSTALLED = $(INCLUDEDIR)/hwt_store.h $(INCLUDEDIR)/hwt_store.hpp $(LIBDIR)/libhwt-store.a $(LIBDIR)/libhwt-store.so.$(VERSION) \
 	$(LIBDIR)/$(STORE_SONAME) $(LIBDIR)/libhwt-store.so $(LIBDIR)/pkgconfig/hwt-store.pc $(MANDIR)/man3/hwt_store.3 \
-	$(LIBDIR)/cmake/hwt-store/hwt-store-config.cmake $(BINDIR)/hwt-jobs $(MANDIR)/man1/hwt-jobs.1
+	$(LIBDIR)/cmake/hwt-store/hwt-store-config.cmake $(LIBDIR)/cmake/hwt-store/hwt-store-config-version.cmake $(BINDIR)/hwt-jobs $(MANDIR)/man1/hwt-jobs.1
 
 install: install-store
 
@@ -92,7 +92,7 @@ install-store: all
 	ln -sf libhwt-store.so.$(VERSION) $(DESTDIR)$(LIBDIR)/$(STORE_SONAME)
 	ln -sf $(STORE_SONAME) $(DESTDIR)$(LIBDIR)/libhwt-store.so
 	$(call fill,hwt-store.pc,$(LIBDIR)/pkgconfig)
-	$(call fill,hwt-store-config.cmake,$(LIBDIR)/cmake/hwt-store)
+	$(call fill,hwt-store-config.cmake hwt-store-config-version.cmake,$(LIBDIR)/cmake/hwt-store)
 	install -m 644 store/doc/hwt_store.3 $(DESTDIR)$(MANDIR)/man3/
 
 uninstall: uninstall-store

@@ -77,11 +77,14 @@ result each_file_of_the_store_touches_its_own_parts "$(sed -nE '/^struct hwt_sto
 	touched '\bk(ind)?->begun\b' begun register
 	touched '\bk(ind)?->turns\b' window window_in window_due window_life beginner begun register stats ruling refill share share_give shards kind)"
 
-# The Makefile takes what is there; CMakeLists.txt names it.
-result cmake_builds_the_same_files "$(named=$(grep -oE 'src/[a-z]+/[a-z_]+\.c' CMakeLists.txt | sort)
-	ls src/timer/*.c src/worker/*.c src/wheel/*.c src/lane/*.c src/base/*.c | grep -vxF "$named" |
-		sed 's/^/CMakeLists.txt: no /'
-	for file in $named; do [ -e "$file" ] || echo "CMakeLists.txt: there is no $file"; done)"
+# The Makefile takes what is there; CMakeLists.txt and meson.build name it.
+misnamed() { # LIST
+	named=$(grep -oE 'src/[a-z]+/[a-z_]+\.c' "$1" | sort)
+	ls src/timer/*.c src/worker/*.c src/wheel/*.c src/lane/*.c src/base/*.c | grep -vxF "$named" | sed "s/^/$1: no /"
+	for file in $named; do [ -e "$file" ] || echo "$1: there is no $file"; done
+}
+result cmake_builds_the_same_files "$(misnamed CMakeLists.txt)"
+result meson_builds_the_same_files "$(misnamed meson.build)"
 
 listed=$(git ls-files 'src/*.c' 'store/src/*.c' 2>/dev/null)
 if [ -n "$listed" ]; then

@@ -39,7 +39,7 @@ make -s install PREFIX="$prefix" >"$root/log" 2>&1 || { result install_store "$(
 installed() { find "$prefix" -type f -o -type l | sed "s#$prefix/##" | sort; }
 result install_store_files "$(for file in include/hwt_store.h include/hwt_store.hpp lib/libhwt-store.a lib/libhwt-store.so \
 	bin/hwt-jobs share/man/man1/hwt-jobs.1 lib/pkgconfig/hwt-store.pc share/man/man3/hwt_store.3 share/doc/libhwt/store.md share/doc/libhwt/examples/jobs.c \
-	lib/cmake/hwt-store/hwt-store-config.cmake; do
+	lib/cmake/hwt-store/hwt-store-config.cmake lib/cmake/hwt-store/hwt-store-config-version.cmake; do
 	installed | grep -qx "$file" || echo "no $file"; done)"
 
 # The first program of store/doc/store.md.
@@ -69,18 +69,25 @@ result install_store_version "$([ "$(pc --modversion hwt-store)" = "$(pc --modve
 if command -v cmake >/dev/null 2>&1; then
 	mkdir "$root/cmake"
 	cp "$root/program.c" "$root/cmake/"
-	cat >"$root/cmake/CMakeLists.txt" <<'END'
-cmake_minimum_required(VERSION 3.13)
-project(program C)
-find_package(hwt-store REQUIRED)
-add_executable(program program.c)
-target_link_libraries(program hwt::store)
-END
-	cmake_build() {
-		cmake -S "$root/cmake" -B "$root/cmake/build" -DCMAKE_PREFIX_PATH="$prefix" &&
-			cmake --build "$root/cmake/build" && cp "$root/cmake/build/program" "$root/program"
+	cmake_build() { # TARGET VERSION SETTING...
+		printf '%s\n' 'cmake_minimum_required(VERSION 3.13)' 'project(program C)' "find_package(hwt-store $2 REQUIRED)" \
+			'add_executable(program program.c)' "target_link_libraries(program $1)" >"$root/cmake/CMakeLists.txt"
+		shift 2
+		rm -rf "$root/cmake/build"
+		cmake -S "$root/cmake" -B "$root/cmake/build" "$@" && cmake --build "$root/cmake/build" &&
+			cp "$root/cmake/build/program" "$root/program"
 	}
-	try cmake cmake_build
+	try cmake cmake_build hwt::store 0.2 -DCMAKE_PREFIX_PATH="$prefix"
+	try cmake_static cmake_build hwt::store_static '' -DCMAKE_PREFIX_PATH="$prefix"
+	result install_store_cmake_links_the_archive "$(readelf -d "$root/program" | grep 'NEEDED.*libhwt')"
+	for version in 0.3 0.1 1; do
+		result "install_store_cmake_refuses_$version" "$(cmake_build hwt::store $version -DCMAKE_PREFIX_PATH="$prefix" \
+			>"$root/log" 2>&1 && echo "it takes ours"; grep -q 'compatible with requested version' "$root/log" || cat "$root/log")"
+	done
+	make -s install DESTDIR="$root/sysroot" PREFIX=/usr >"$root/log" 2>&1 || result install_store_into_a_destdir "$(cat "$root/log")"
+	try cmake_in_a_sysroot cmake_build hwt::store 0.2 -DCMAKE_FIND_ROOT_PATH="$root/sysroot" -DCMAKE_FIND_ROOT_PATH_MODE_PACKAGE=ONLY
+	mv "$root/sysroot/usr" "$root/elsewhere"
+	try cmake_moved cmake_build hwt::store '' -Dhwt-store_DIR="$root/elsewhere/lib/cmake/hwt-store"
 else
 	skip install_store_cmake "not installed"
 fi
