@@ -15,7 +15,7 @@ CXX ?= c++
 
 # Before anything below looks for what it installs.
 ifneq ($(filter deps,$(MAKECMDGOALS)),)
-ifneq ($(shell CC='$(CC)' ./deps.sh >&2; echo $$?),0)
+ifneq ($(shell CC='$(CC)' ./deps.sh $(if $(filter deb check-deb,$(MAKECMDGOALS)),deb) >&2; echo $$?),0)
 $(error deps: see above)
 endif
 endif

@@ -1,6 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-2-Clause
-# Installs what the build and the tests need and this machine lacks, with the system's package manager.  Does nothing when all is there.
+# Installs what the build and the tests need and this machine lacks, with the system's package manager; `deps.sh deb` also
+# what `make deb` needs.  Does nothing when all is there.
 set -eu
 CC=${CC:-cc}
 
@@ -39,6 +40,18 @@ store_packages_missing() {
 	[ -e /usr/share/zoneinfo/Europe/Berlin ] || printf '%s ' tzdata
 }
 
+# What packaging/debian/control names.
+deb_deps() {
+	PATH=$PATH:/usr/bin:/usr/sbin
+	command -v apt-get >/dev/null 2>&1 || { echo "deps: Debian packages are built on Debian" >&2; exit 1; }
+	if ! command -v git >/dev/null 2>&1 || ! command -v dpkg-checkbuilddeps >/dev/null 2>&1; then
+		install git dpkg-dev
+	fi
+	dpkg-checkbuilddeps packaging/debian/control 2>/dev/null && return
+	echo "deps: installing what Debian packages are built with"
+	as_root apt-get update -q && as_root env DEBIAN_FRONTEND=noninteractive apt-get build-dep -qy ./packaging
+}
+
 if command -v apt-get >/dev/null 2>&1; then
 	missing=$(packages_missing gcc libc6-dev libck-dev perl)
 	missing_store=$(store_packages_missing pkg-config libsqlite3-dev libpq-dev libmicrohttpd-dev)
@@ -56,7 +69,6 @@ fi
 
 if [ -z "$missing$missing_store" ]; then
 	echo "deps: all there"
-	exit 0
 fi
 if [ -n "$missing" ]; then
 	echo "deps: installing $missing"
@@ -69,3 +81,4 @@ if [ -n "$missing_store" ]; then
 	# shellcheck disable=SC2086
 	(install $missing_store) || echo "deps: without $missing_store: make builds what it can of libhwt-store" >&2
 fi
+[ "${1:-}" != deb ] || deb_deps

@@ -29,7 +29,7 @@ deb: ## Debian packages of the last commit, in build-deb/
 	@$(DEB_PATH) && $(CHECK_DEB) packaging/debian/control || { \
 		awk '/^Build-Depends:/ { on = 1; sub(/^[^:]*:/, "deb: needs dpkg-dev,") } /^Standards-Version:/ { on = 0 } on' \
 			packaging/debian/control >&2; \
-		echo 'deb: apt-get install dpkg-dev && apt-get build-dep ./packaging' >&2; exit 1; }
+		echo 'deb: make deps deb installs them; or apt-get install dpkg-dev git && apt-get build-dep ./packaging' >&2; exit 1; }
 	rm -rf build-deb && mkdir build-deb
 	git archive --format=tar --prefix=$(DIST)/ HEAD | gzip -9n >build-deb/libhwt_$(VERSION).orig.tar.gz
 	tar -xf build-deb/libhwt_$(VERSION).orig.tar.gz -C build-deb

@@ -28,6 +28,20 @@ named() { # CHECK_DEB
 		grep -q "deb:.*$package\|^ $package" "$work/log" || echo "no word of $package"
 	done
 }
+# apt-get as a program that notes what it was asked for.
+mkdir "$work/bin"
+printf '#!/bin/sh\necho "apt-get $*" >>"%s/asked"\n' "$work" >"$work/bin/apt-get"
+printf '#!/bin/sh\nexec "$@"\n' >"$work/bin/sudo"
+printf '#!/bin/sh\nexit $(cat "%s/lacks")\n' "$work" >"$work/bin/dpkg-checkbuilddeps"
+chmod +x "$work"/bin/*
+asks() { # LACKS
+	echo "$1" >"$work/lacks" && : >"$work/asked"
+	PATH="$work/bin:$PATH" make -s -n deps deb >"$work/log" 2>&1 || cat "$work/log"
+	grep build-dep "$work/asked"
+}
+result strangers_get_what_deb_needs_by_make_deps_deb "$(asks 1 | grep -qx 'apt-get build-dep -qy ./packaging' || cat "$work/log" "$work/asked")"
+result strangers_get_nothing_that_is_there "$(asks 0)"
+
 result strangers_are_told_what_deb_needs "$(named no-such-program)"
 if PATH="/usr/bin:$PATH" command -v dpkg-checkbuilddeps >/dev/null 2>&1; then
 	result strangers_are_told_what_deb_lacks "$(named "dpkg-checkbuilddeps --admindir=$work/empty")"
