@@ -3,9 +3,10 @@
  * Puts by the SQL functions beside those of C.  On PostgreSQL.
  *
  *     sql_late   N puts by a connection of a user's, 200 a second, each due 0.1 to 3 s later: lateness of the starts
- *     sql_far    single puts, due in an hour: sixteen connections that call hwt_put, and hwt_store_put from sixteen
- *                threads.  They take turns of half a second
- *     sql_many   `select hwt_put(...) from` 10,000 rows, and hwt_store_put_many of as many, in turns.  Also with keys
+ *     sql_far    due in an hour: sixteen connections that call hwt_put, as many that call hwt_put_many for ten, and
+ *                hwt_store_put from sixteen threads.  They take turns of half a second
+ *     sql_many   `select hwt_put(...) from` 10,000 rows, `select hwt_put_many(array_agg(...)) from` as many, and
+ *                hwt_store_put_many of as many, in turns.  Also with keys
  *
  * Ratios are medians of those of the turns, so that a noisy minute strikes both alike.
  */
@@ -25,6 +26,7 @@
 #define TURN_US 500000
 #define AT_ONCE 16
 #define MANY 10000
+#define FEW 10
 
 static void sql_putter(void)
 {
@@ -54,22 +56,24 @@ void sql_late(void)
 }
 
 struct putter {
-	void *user; /* or NULL, and then */
+	void *user;            /* or NULL, and then by the store */
+	const char *statement; /* of the user: a prepared one, which puts */
+	unsigned each;         /* so many at a time */
 	hwt_store *store;
 	pthread_t thread;
 	uint64_t puts;
 	int64_t end_us;
 };
 
-static void put_prepared(void *user)
+static void put_prepared(const struct putter *putter)
 {
 #ifdef HAVE_POSTGRES
-	PGresult *result = PQexecPrepared(user, "put", 0, NULL, NULL, NULL, 0);
+	PGresult *result = PQexecPrepared(putter->user, putter->statement, 0, NULL, NULL, NULL, 0);
 
 	check("put", PQresultStatus(result) == PGRES_TUPLES_OK ? 0 : 1);
 	PQclear(result);
 #else
-	(void)user;
+	(void)putter;
 #endif
 }
 
@@ -78,9 +82,9 @@ static void *put_until(void *arg)
 	struct putter *putter = arg;
 	hwt_store_spec spec = in_an_hour();
 
-	for (putter->puts = 0; clock_us(CLOCK_MONOTONIC) < putter->end_us; putter->puts++) {
+	for (putter->puts = 0; clock_us(CLOCK_MONOTONIC) < putter->end_us; putter->puts += putter->each) {
 		if (putter->user != NULL)
-			put_prepared(putter->user);
+			put_prepared(putter);
 		else
 			check("put", hwt_store_put(putter->store, &spec, NULL));
 	}
@@ -111,14 +115,17 @@ static int compare(const void *left, const void *right)
 	return (a > b) - (a < b);
 }
 
-static double median(double *of)
+static double median(const double *of)
 {
-	qsort(of, TURNS, sizeof(*of), compare);
-	return of[TURNS / 2];
+	double sorted[TURNS];
+
+	memcpy(sorted, of, sizeof(sorted));
+	qsort(sorted, TURNS, sizeof(*sorted), compare);
+	return sorted[TURNS / 2];
 }
 
 /* NAME_sql and NAME_c, a second, and NAME_ratio. */
-static void print_pair(const char *name, double *sql, double *c)
+static void print_pair(const char *name, const double *sql, const double *c)
 {
 	double ratio[TURNS];
 	char figure[64];
@@ -135,38 +142,62 @@ static void print_pair(const char *name, double *sql, double *c)
 
 void sql_far(void)
 {
-	static struct putter of_sql[AT_ONCE], of_c[AT_ONCE];
-	double sql[TURNS], c[TURNS];
+	static struct putter of_sql[AT_ONCE], of_arrays[AT_ONCE], of_c[AT_ONCE];
+	double sql[TURNS], arrays[TURNS], c[TURNS];
 	hwt_store *store = open_store();
 
 	register_kinds(store);
 	for (unsigned i = 0; i < AT_ONCE; i++) {
-		of_c[i].store = store;
-		of_sql[i].user = user_open();
-		(void)user_sql(of_sql[i].user,
-			       "prepare put as select %s_put('" KIND "', repeat('x', %d), delay => '1 hour')", schema,
-			       PAYLOAD);
+		void *user = user_open();
+
+		(void)user_sql(user, "prepare one as select %s_put('" KIND "', repeat('x', %d), delay => '1 hour')",
+			       schema, PAYLOAD);
+		(void)user_sql(user,
+			       "prepare few as select %s_put_many('" KIND "', array_fill(repeat('x', %d), array[%d]),"
+			       " delay => '1 hour')",
+			       schema, PAYLOAD, FEW);
+		of_sql[i] = (struct putter){ .user = user, .statement = "one", .each = 1 };
+		of_arrays[i] = (struct putter){ .user = user, .statement = "few", .each = FEW };
+		of_c[i] = (struct putter){ .store = store, .each = 1 };
 	}
 	for (unsigned i = 0; i < TURNS; i++) {
 		sql[i] = take_turn(of_sql);
+		arrays[i] = take_turn(of_arrays);
 		c[i] = take_turn(of_c);
 	}
 	for (unsigned i = 0; i < AT_ONCE; i++)
 		user_close(of_sql[i].user);
 	print_pair("sql_far", sql, c);
+	print_pair("sql_far_arrays", arrays, c);
 	check("close", hwt_store_close(store));
 }
 
-static double rate_of_sql(void *user, const char *key)
+/* The statement returns how many it has put. */
+static double rate_of_sql(void *user, const char *text)
 {
 	int64_t start_us = clock_us(CLOCK_MONOTONIC);
-	int64_t put = user_sql(user,
-			       "select count(%s_put('" KIND "', repeat('x', %d), delay => '1 hour'%s))"
-			       " from generate_series(1, %d) i",
-			       schema, PAYLOAD, key, MANY);
 
-	check("put", put == MANY ? 0 : 1);
+	check("put", user_sql(user, "%s from generate_series(1, %d) i", text, MANY) == MANY ? 0 : 1);
 	return MANY * 1e6 / (double)(clock_us(CLOCK_MONOTONIC) - start_us);
+}
+
+static double rate_of_calls(void *user, const char *key)
+{
+	char text[256];
+
+	snprintf(text, sizeof(text), "select count(%s_put('" KIND "', repeat('x', %d), delay => '1 hour'%s%s))", schema,
+		 PAYLOAD, *key ? ", key => " : "", key);
+	return rate_of_sql(user, text);
+}
+
+static double rate_of_arrays(void *user, const char *key)
+{
+	char text[256];
+
+	snprintf(text, sizeof(text),
+		 "select cardinality(%s_put_many('" KIND "', array_agg(repeat('x', %d)), delay => '1 hour'%s%s%s))",
+		 schema, PAYLOAD, *key ? ", key => array_agg(" : "", key, *key ? ")" : "");
+	return rate_of_sql(user, text);
 }
 
 static double rate_of_c(hwt_store *store, bool with_key)
@@ -192,18 +223,21 @@ void sql_many(void)
 
 	register_kinds(store);
 	for (int with_key = 0; with_key < 2; with_key++) {
-		double sql[TURNS], c[TURNS];
+		double calls[TURNS], arrays[TURNS], c[TURNS];
 
 		for (unsigned i = 0; i < TURNS; i++) {
 			char key[64] = "";
 
 			if (with_key)
-				snprintf(key, sizeof(key), ", key => '%lld ' || i",
-					 (long long)clock_us(CLOCK_REALTIME));
-			sql[i] = rate_of_sql(user, key);
+				snprintf(key, sizeof(key), "'%lld ' || i", (long long)clock_us(CLOCK_REALTIME));
+			calls[i] = rate_of_calls(user, key);
+			if (with_key)
+				snprintf(key, sizeof(key), "'%lld ' || i", (long long)clock_us(CLOCK_REALTIME));
+			arrays[i] = rate_of_arrays(user, key);
 			c[i] = rate_of_c(store, with_key);
 		}
-		print_pair(with_key ? "sql_many_keys" : "sql_many", sql, c);
+		print_pair(with_key ? "sql_many_keys" : "sql_many", calls, c);
+		print_pair(with_key ? "sql_arrays_keys" : "sql_arrays", arrays, c);
 	}
 	user_close(user);
 	check("close", hwt_store_close(store));

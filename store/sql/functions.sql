@@ -472,6 +472,82 @@ begin
     message = format('kind %s: the key "%s" changes all the time', its_kind, key);
 end $hwt$;
 
+-- Puts many of one kind, as hwt_store_put_many does: the arrays have an element for each put. One insert takes all of
+-- them, since a statement costs more than a row. Whatever an insert cannot do is done by hwt_put: keys in use, and wrong
+-- elements, of which it raises.
+create or replace function public.hwt_put_many(kind text, data text[] default null, bytes bytea[] default null,
+  delay interval default null, at timestamptz[] default null, key text[] default null, grp text[] default null,
+  priority int default 0, if_exists text default 'error') returns bigint[]
+language plpgsql security definer set search_path = pg_catalog, pg_temp as $hwt$
+#variable_conflict use_column
+declare
+  its_kind alias for $1;
+  texts alias for $2;
+  contents alias for $3;
+  times alias for $5;
+  keys alias for $6;
+  groups alias for $7;
+  its_priority alias for $8;
+  now_us constant bigint := (date_part('epoch', clock_timestamp()) * 1000000::double precision)::bigint;
+  count constant int := coalesce(cardinality(texts), cardinality(contents), cardinality(times), cardinality(keys),
+    cardinality(groups), 0);
+  starts constant bigint := public.hwt_moment(delay, null);
+  k record;
+  p record;
+  ids bigint[] := array_fill(null::bigint, array[count]);
+begin
+  select * into k from public.hwt_find(its_kind);
+  if cardinality(texts) <> count or cardinality(contents) <> count or cardinality(times) <> count
+    or cardinality(keys) <> count or cardinality(groups) <> count then
+    raise invalid_parameter_value using message = 'the arrays have different lengths',
+      hint = 'Each has an element for each put, null for what hwt_put would not be given.';
+  elsif delay is not null and times is not null then
+    raise invalid_parameter_value using message = 'delay and at exclude each other',
+      hint = 'Say how much later for all, or when for each.';
+  end if;
+  if its_priority between -100 and 100
+    and (if_exists = 'error' or (if_exists in ('keep', 'replace', 'revive') and keys is not null
+      and array_position(keys, null) is null))
+    and not exists (select 1 from unnest(texts, contents) u(t, b) where u.t is not null and u.b is not null
+      or length(coalesce(u.b, convert_to(u.t, 'UTF8'::name))) > 1048576) then
+    perform public.hwt_draw(least(3298534883328, (now_us - 1767225600000000) / 250));
+    for p in
+      with placed as (
+        select d.*, (d.number << 10) | d.place::bigint as id from (
+          select x.*, case when x.grp <> ''::bytea then public.hwt_bucket(x.grp, x.number)
+            when x.key is not null then public.hwt_bucket(x.key, x.number) else (x.number & 1023::bigint)::int end as place
+          from (
+            select u.n, 4398046511104 + nextval('public.hwt_number'::regclass) as number,
+              nullif(coalesce(u.b, convert_to(u.t, 'UTF8'::name)), ''::bytea) as content,
+              case when u.m is null then starts else public.hwt_moment(null, u.m) end as due,
+              case when u.k is not null then public.hwt_bytes('key'::text, u.k) end as key,
+              case when u.g is not null then public.hwt_bytes('grp'::text, u.g) else ''::bytea end as grp
+            from unnest(texts, contents, times, keys, groups) with ordinality u(t, b, m, k, g, n)) x) d),
+      made as (
+        insert into public.hwt_timeout as t (id, due_us, base_us, epoch, period_us, bucket, kind, shard, attempt, state,
+          priority, grp, key, data)
+        select q.id, q.due, q.due, 0, 0, q.place, k.kind_id, k.kind_id * 1024 + q.place % k.kind_shards, 0, 1,
+          its_priority, q.grp, q.key, q.content from placed q
+        on conflict (bucket, kind, grp, key) where key is not null do nothing
+        returning t.id)
+      select q.n, q.id, q.place, q.due, length(q.content) as size, q.grp from placed q join made m on m.id = q.id
+    loop
+      ids[p.n] := p.id;
+      if p.due < now_us + k.horizon + 1000000::bigint then
+        perform public.hwt_tell(p.id, k.kind_id * 1024 + p.place % k.kind_shards, p.due, coalesce(p.size, 0),
+          its_priority, p.grp);
+      end if;
+    end loop;
+  end if;
+  for p in select u.* from unnest(texts, contents, times, keys, groups, ids) with ordinality u(t, b, m, k, g, id, n)
+    where u.id is null order by u.n
+  loop
+    ids[p.n] := public.hwt_put(its_kind, p.t, p.b, delay, p.m, p.k, p.g, priority => its_priority,
+      if_exists => if_exists);
+  end loop;
+  return ids;
+end $hwt$;
+
 -- Cancels a timeout, as hwt_store_cancel does.
 create or replace function public.hwt_cancel(id bigint) returns text language plpgsql security definer
 set search_path = pg_catalog, pg_temp as $hwt$

@@ -9,7 +9,7 @@
  * Statements.  ` is the schema and the prefix of the store; $ and a letter stand for a word of a list.
  */
 
-#define CALLS 24 /* the first statements of WEB_SAYS: those that web may execute */
+#define CALLS 26 /* the first statements of WEB_SAYS: those that web may execute */
 static const char *const WEB_SAYS[] = {
 	"select `put($k, $t)",
 	"select `put($k, $t, key => $y, grp => $y, delay => $i, priority => $n, if_exists => $e)",
@@ -19,6 +19,10 @@ static const char *const WEB_SAYS[] = {
 	"select `put($t, $t, $b, $i, $m, $y, $y, $i, $c, $z, $n, $i, $e)",
 	"select `put($k, repeat('x', 1048570 + $n))",
 	"select `put('a', g::text) from generate_series(1, 9) g",
+	"select `put_many($k, array[$t, $t], array[$b, $b]::bytea[], $i, array[$m, $m]::timestamptz[], array[$y, $y], "
+	"array[$y, $y],"
+	" $n, $e)",
+	"select `put_many($k, array[$t, $t], key => array[$y, $y], if_exists => $e)",
 	"select `cancel($d)",
 	"select `cancel_key($k, $y)",
 	"select `cancel_key($k, $y, $y)",
@@ -223,8 +227,8 @@ static const struct list LISTS[] = {
 	     "\"$user\", public"),
 	LIST('s', "`timeout", "`meta", "`kind", "`shard", "`group", "`member", "`timeouts", "`kinds", "`number",
 	     "pg_authid"),
-	LIST('g', "put", "cancel", "cancel_key", "cancel_group", "reschedule", "pause", "limit", "find", "tell",
-	     "raise", "make_kind", "bucket", "bytes", "moment"),
+	LIST('g', "put", "put_many", "cancel", "cancel_key", "cancel_group", "reschedule", "pause", "limit", "find",
+	     "tell", "raise", "make_kind", "bucket", "bytes", "moment"),
 	LIST('f', "num_nonnulls", "format", "length", "convert_to", "date_part", "clock_timestamp", "concat_ws",
 	     "encode", "strpos", "left", "hashtext", "pg_notify", "set_config", "current_setting", "array_agg",
 	     "coalesce", "nullif", "isfinite", "octet_length", "get_byte", "nextval", "setval", "generate_series",

@@ -73,7 +73,7 @@ TEST(an_open_makes_good_what_is_not_as_it_should_be)
 		open_as(role);
 		CHECK(warning[0] == '\0');
 		CHECK_INT(count_of(role, "not " IS_OPEN), ==, all);
-		CHECK_INT(count_of(role, "prosecdef and proconfig = '{\"search_path=pg_catalog, pg_temp\"}'"), ==, 11);
+		CHECK_INT(count_of(role, "prosecdef and proconfig = '{\"search_path=pg_catalog, pg_temp\"}'"), ==, 12);
 		CHECK_INT(count_of(role, "strpos(prosrc, 'libhwt-store') > 0"), ==, all);
 		CHECK_INT(query("select count(*) from pg_trigger where tgname = '%s_raise'", world.schema), ==, 2);
 	}

@@ -400,29 +400,175 @@ TEST(a_cron_line_gets_its_first_time_though_that_fails_before)
 	CHECK_INT(atomic_load(&ran), ==, 0);
 }
 
+static void listen_to_all(PGconn *ear)
+{
+	(void)sql(ear,
+		  "do 'declare s text; begin for s in select left(store, 16) || ''_'' || id from %s_shard, %s_meta loop"
+		  " execute ''listen %s_'' || s; end loop; end'",
+		  world.schema, world.schema, world.schema);
+}
+
+/* How many notifications came with the last statement of ear; counts those of the constant text in *constant. */
+static unsigned heard_by(PGconn *ear, unsigned *constant)
+{
+	PGnotify *heard;
+	unsigned count = 0;
+
+	for (; (heard = PQnotifies(ear)) != NULL; count++) {
+		*constant += strcmp(heard->extra, "r") == 0;
+		PQfreemem(heard);
+	}
+	return count;
+}
+
 /* The server sends equal notifications once. */
 TEST(many_rows_of_a_transaction_notify_a_few_times)
 {
 	SQL_WORLD(store, conn);
 	USER *ear = connect_user();
-	PGnotify *heard;
-	unsigned count = 0, constant = 0;
+	unsigned constant = 0;
 
 	CHECK_CALL(hwt_store_start(store), 0);
-	(void)sql(ear,
-		  "do 'declare s text; begin for s in select left(store, 16) || ''_'' || id from %s_shard, %s_meta loop"
-		  " execute ''listen %s_'' || s; end loop; end'",
-		  world.schema, world.schema, world.schema);
+	listen_to_all(ear);
 	SAYS("100", sql, conn, "select count(%s_put('a', grp => 'g')) from generate_series(1, 100)", world.schema);
 	(void)sql(conn, "select %s_put('a', delay => '1 day')", world.schema);
 	(void)sql(ear, "select 1");
-	for (; (heard = PQnotifies(ear)) != NULL; count++) {
-		constant += strcmp(heard->extra, "r") == 0;
-		PQfreemem(heard);
-	}
-	CHECK_INT(count, ==, 5);
+	CHECK_INT(heard_by(ear, &constant), ==, 5);
 	CHECK_INT(constant, ==, 1);
 	WAIT_FOR(query("select count(*) from %s_timeout", world.schema) == 1);
+}
+
+#define MANY(conn, ...) call(conn, "put_many", __VA_ARGS__)
+
+/* What each of these puts alone is what all of them put together. */
+TEST(many_in_one_statement_are_what_each_alone_would_be)
+{
+	SQL_WORLD(store, conn);
+	static const char rows[] =
+	    "array['x', null, '', null, 'gr\xc3\xbc\xc3\x9f'], array[null, '\\x00ff', null, null, null]"
+	    "::bytea[], array['2100-01-01 00:00:00.125+00', '2100-01-02', '1970-01-01 00:00+00',"
+	    " '2262-04-11 23:47:16.854775+00', '2100-01-03']::timestamptz[],"
+	    " array['k', null, 'k', null, 'a key'], array[null, null, 'tenant 9', 'tenant 10', null]";
+	char ids[256];
+
+	register_kind(store, "b", count_run, NULL, HWT_STORE_AT_LEAST_ONCE);
+	(void)snprintf(
+	    ids, sizeof(ids), "%s",
+	    sql(conn, "with r(d, b, a, k, g) as (values (%s)) select %s_put_many('a', d, b, null, a, k, g, -7) from r",
+		rows, world.schema));
+	CHECK(ids[0] == '{' || (fprintf(stderr, "    %s\n", ids), false));
+	(void)sql(conn,
+		  "with r(d, b, a, k, g) as (values (%s)) select %s_put('b', u.d, u.b, null, u.a, u.k, u.g,"
+		  " priority => -7) from r, unnest(d, b, a, k, g) u(d, b, a, k, g)",
+		  rows, world.schema);
+#define SAME                                                                                                           \
+	"due_us, base_us, epoch, period_us, attempt, state, priority, grp, key, schedule, zone, grace_us, spread_us, " \
+	"data,"                                                                                                        \
+	" case when grp <> '' or key is not null then bucket end, id & 1023 = bucket, shard - kind * 1024 - bucket "   \
+	"%% 8"
+	CHECK_INT(query("select count(*) from (select " SAME
+			" from %s_timeout where kind = (select id from %s_kind where name ="
+			" 'a') intersect select " SAME
+			" from %s_timeout where kind = (select id from %s_kind where name = 'b')) t",
+			world.schema, world.schema, world.schema, world.schema),
+		  ==, 5);
+	/* The ids come in the order of the puts. */
+	CHECK_INT(
+	    query(
+		"select count(*) from unnest('%s'::bigint[]) with ordinality u(id, n) join %s_timeout t on t.id = u.id"
+		" and t.due_us = (array[4102444800125000, extract(epoch from '2100-01-02'::timestamptz)::bigint * "
+		"1000000,"
+		" 1, 9223372036854775, extract(epoch from '2100-01-03'::timestamptz)::bigint * 1000000])[u.n]",
+		ids, world.schema),
+	    ==, 5);
+}
+
+TEST(many_of_nothing_are_none)
+{
+	SQL_WORLD(store, conn);
+
+	SAYS("{}", MANY, conn, "'a'");
+	SAYS("{}", MANY, conn, "'a', (select array_agg('x'::text) where false), delay => '1 day'");
+	SAYS("{}", MANY, conn, "'a', '{}'");
+	SAYS("!42704 hint", MANY, conn, "'nothing'");
+	CHECK_INT(query("select count(*) from %s_timeout", world.schema), ==, 0);
+}
+
+TEST(many_that_are_due_soon_run_and_notify_a_few_times)
+{
+	SQL_WORLD(store, conn);
+	USER *ear = connect_user();
+	unsigned constant = 0;
+
+	CHECK_CALL(hwt_store_start(store), 0);
+	listen_to_all(ear);
+	CHECK_INT(strlen(MANY(conn, "'a', grp => array_fill('g'::text, array[9])")), >, 9);
+	(void)MANY(conn, "'a', array['x'], delay => '1 day'");
+	(void)sql(ear, "select 1");
+	CHECK_INT(heard_by(ear, &constant), ==, 5);
+	CHECK_INT(constant, ==, 1);
+	WAIT_FOR(query("select count(*) from %s_timeout", world.schema) == 1);
+	CHECK_INT(atomic_load(&ran), ==, 9);
+}
+
+TEST(keys_that_are_in_use_among_many_are_an_error_kept_or_replaced)
+{
+	SQL_WORLD(store, conn);
+	char ids[64];
+	int64_t id;
+
+	id = PUT_SQL(conn, "'a', 'old', key => 'k', delay => '1 day'");
+	SAYS("!23505 hint", MANY, conn, "'a', array['1', '2'], key => array['new', 'k'], delay => '1 day'");
+	SAYS("!23505 hint", MANY, conn, "'a', array['1', '2'], key => array['new', 'new'], delay => '1 day'");
+	CHECK_INT(query("select count(*) from %s_timeout", world.schema), ==, 1);
+	(void)snprintf(ids, sizeof(ids), "%s",
+		       MANY(conn, "'a', array['1', '2'], key => array['k', 'new'],"
+				  " delay => '1 day', if_exists => 'keep'"));
+	CHECK_INT(strtoll(ids + 1, NULL, 10), ==, id);
+	CHECK_INT(COUNT("convert_from(data, 'UTF8') in ('old', '2')"), ==, 2);
+	SAYS(ids, MANY, conn,
+	     "'a', array['3', '4'], key => array['k', 'new'], delay => '1 day', if_exists => 'replace'");
+	CHECK_INT(COUNT("convert_from(data, 'UTF8') in ('3', '4')"), ==, 2);
+	/* The last of a key is the one that stays. */
+	(void)MANY(conn,
+		   "'a', array['5', '6', '7'], key => array['k', 'k', 'k'], delay => '1 day', if_exists => 'replace'");
+	CHECK_INT(query("select count(*) from %s_timeout where data = '7' and id = %lld", world.schema, (long long)id),
+		  ==, 1);
+	CHECK_INT(query("select count(*) from %s_timeout", world.schema), ==, 2);
+}
+
+TEST(one_wrong_argument_among_many_is_an_error_with_a_hint_and_puts_nothing)
+{
+	SQL_WORLD(store, conn);
+	static const char *const wrong[] = {
+		"null, array['x']",
+		"'nothing', array['x']",
+		"'a', array['x', 'y'], key => array['k']",
+		"'a', array['x'], array['\\x00', '\\x01']::bytea[]",
+		"'a', array['x', 'y'], array[null, '\\x00']::bytea[]",
+		"'a', array['x', repeat('x', 1048577)]",
+		"'a', bytes => array[null, convert_to(repeat('x', 1048577), 'UTF8')]",
+		"'a', array['x'], delay => '1 s', at => array[now()]",
+		"'a', array['x'], delay => '9000 years'",
+		"'a', array['x', 'y'], at => array['2100-01-01', 'infinity']::timestamptz[]",
+		"'a', array['x', 'y'], at => array['2100-01-01', '1969-12-31']::timestamptz[]",
+		"'a', array['x', 'y'], key => array['k', '']",
+		"'a', array['x', 'y'], grp => array['g', repeat('x', 256)]",
+		"'a', array['x', 'y'], priority => 101",
+		"'a', array['x', 'y'], priority => null",
+		"'a', array['x', 'y'], if_exists => 'keep'",
+		"'a', array['x', 'y'], key => array['k', null], if_exists => 'keep'",
+		"'a', array['x', 'y'], key => array['k', 'l'], if_exists => 'keep_due'",
+		"'a', array['x', 'y'], key => array['k', 'l'], if_exists => 'merge'",
+		"'a', array['x', 'y'], key => array['k', 'l'], if_exists => null",
+	};
+
+	for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
+		(void)MANY(conn, "%s", wrong[i]);
+		CHECK((answer[0] == '!' && strstr(answer, "hint")) ||
+		      (fprintf(stderr, "    %s: %s\n", wrong[i], answer), false));
+	}
+	CHECK_INT(query("select count(*) from %s_timeout", world.schema), ==, 0);
 }
 
 /* If two transactions read in an index where the other puts, the second commit would fail. */
@@ -558,9 +704,9 @@ static void set_trap(PGconn *conn, const char *role)
 TEST(a_role_with_execute_alone_can_put_and_nothing_else)
 {
 	SQL_WORLD(store, conn);
-	static const char *const granted[] = { "put",        "cancel",         "cancel_key", "cancel_group",
-					       "reschedule", "reschedule_key", "pause",      "resume",
-					       "limit",      "make_kind" };
+	static const char *const granted[] = { "put",          "put_many",   "cancel",         "cancel_key",
+					       "cancel_group", "reschedule", "reschedule_key", "pause",
+					       "resume",       "limit",      "make_kind" };
 	static const char *const calls[] = {
 		"reschedule_key('a', 'k', 'g', delay => '2 days')",
 		"pause('a')",
@@ -576,6 +722,11 @@ TEST(a_role_with_execute_alone_can_put_and_nothing_else)
 		"cancel_key('a', 'k', 'g')",
 		"put('a', bytes => '\\x00', key => 'k', grp => 'g', every => '1 day', grace => '1 s', priority => 3,"
 		" if_exists => 'revive')",
+		"put_many('a', array['x', null], at => array['2100-01-01', null]::timestamptz[], key => array['m', "
+		"'l'],"
+		" grp => array['g', null])",
+		"put_many('a', array['x', null], key => array['m', 'l'], grp => array['g', null], if_exists => "
+		"'replace')",
 		"cancel_group('a', 'g')",
 		"put('a')",
 		"reschedule(1, '1 day')",

@@ -78,6 +78,11 @@ static const char *const CALLS[] = {
 	"select `put(null)",
 	"!select setval('`number', 1)",
 	"select `put('a')",
+	"select `put_many('a', array['x', null], array[null, '\\x00'::bytea], null, null, '{m, null}', '{null, m}')",
+	"select `put_many('a', array['x'], at => array[now()], key => array['m'], if_exists => 'replace')",
+	"select `put_many('a', array['x'], delay => '1 hour', priority => 3)",
+	"select `put_many('a', array['x'], key => array['m', 'n'])",
+	"select `put_many('a', array['x'], delay => '1 hour', at => array[now()])",
 	"select `make_kind('')",
 	"select `make_kind('b')",
 	"select `put('b', delay => '1 hour')",
@@ -383,7 +388,7 @@ static const char STRANGE[] = "select concat_ws(' ', kind, name, place::regnames
 			      "not starts_with(name, '@_')";
 static const char INEXACT[] =
     "select concat_ws(' ', kind, name, types, wants) from calls where not types <@ wants and not wants && "
-    "'{2276,2283,2776}' and not 0 = any(types)";
+    "'{2276,2277,2283,2776,5077,5078}' and not 0 = any(types)";
 
 /* A domain of the caller's is checked by the first assignment to a variable, with the rights of the owner. */
 static const char LOOSE[] = "select concat_ws(' ', p.oid::regprocedure, t.typname) from pg_proc p,"
