@@ -12,7 +12,7 @@ FILLED = PREFIX INCLUDEDIR LIBDIR INCLUDE_FROM_LIB VERSION SONAME STORE_SONAME S
 fill = @for file in $(1); do sed $(foreach name,$(FILLED),-e 's#@$(name)@#$($(name))#g') packaging/$$file.in \
 	>$(DESTDIR)$(2)/$$file && chmod 644 $(DESTDIR)$(2)/$$file || exit 1; done
 
-.PHONY: amalgamation deb check-deb
+.PHONY: amalgamation record deb check-deb check-dist
 
 amalgamation: $(BUILD)/hwt.c ## the library as one file: build/hwt.c and build/hwt.h
 
@@ -38,3 +38,11 @@ deb: ## Debian packages of the last commit, in build-deb/
 
 check-deb: ## their contents, lintian, and a clean root in which they are installed, used and removed (root, minutes)
 	test/run.sh $(BUILD) test/deb.sh
+
+check-dist: ## the archive of `make dist` in a root that has make and git: it builds, passes, installs (root, minutes)
+	test/run.sh $(BUILD) test/dist.sh
+
+# What programs and stores of this version count on.  test/abi.sh and store/test/sql_files.sh compare each later tree with it.
+record: all ## before a release: its symbols and layouts, and a store that it has made, in packaging/releases/
+	BUILD=$(BUILD) test/abi.sh --update
+	BUILD=$(BUILD) packaging/record.sh packaging/releases/$(VERSION)

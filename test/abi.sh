@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: BSD-2-Clause
 # abi.sh [--update]: what programs are built against, symbols, layouts and values, is what test/abi.txt and
 # store/test/abi_store.txt say.  A change has to touch that file, on purpose.  (Of machines with 64 bits.)
+# packaging/releases/ has those of each release, which have to be in today's: `make record`.
 set -u
 cd "$(dirname "$0")/.." || exit 1
 . test/result.sh
@@ -44,7 +45,8 @@ check() {
 	$CC -std=c11 -Iinclude -Istore/include "$work/abi.c" -o "$work/abi" 2>"$work/log" ||
 		{ result "abi_program_of_${1##*/}" "$(cat "$work/log")"; return; }
 	{
-		nm -D --defined-only "$BUILD/$2" | awk '{ print $2, $3 }' | grep -v ' HWT_' | sed 's/@.*//' | sort
+		readelf -d "$BUILD/$2" | sed -n 's/.*(SONAME).*\[\(.*\)\]/soname \1/p'
+		nm -D --defined-only "$BUILD/$2" | awk '{ print $2, $3 }' | sed 's/@.*//' | sort
 		"$work/abi"
 	} >"$work/abi.txt"
 	if [ "$mode" = --update ]; then
@@ -57,7 +59,7 @@ check() {
 	result "abi_of_${2%.so}_is_what_it_was" "$(grep -v '__\(asan\|tsan\|ubsan\|odr\)' "$work/abi.txt" | sort |
 		diff "$work/record" - | head -20)"
 	result "only_hwt_is_exported_by_${2%.so}" "$(grep '^[A-Z] ' "$work/abi.txt" |
-		grep -v '^[TD] hwt_\|__\(asan\|tsan\|ubsan\|odr\)')"
+		grep -v '^[TD] hwt_\|^A HWT_\|__\(asan\|tsan\|ubsan\|odr\)')"
 }
 
 mode=${1:-}
@@ -73,6 +75,21 @@ else
 fi
 [ "$mode" != --update ] || exit 0
 
+# OLD NEW: what programs that were built with the first miss in the second.  A structure may have grown at its end.
+missed() {
+	awk 'FNR == NR { now[$0] = 1; if ($1 == "sizeof") size[$2] = $4; next }
+		$1 == "sizeof" ? size[$2] < $4 : !($0 in now) { print FILENAME ": " $0 }' "$2" "$1"
+}
+for release in packaging/releases/*/; do
+	result "programs_built_with_$(basename "$release")_run" "$(missed "${release}abi.txt" test/abi.txt
+		missed "${release}abi_store.txt" store/test/abi_store.txt)"
+done
+result each_release_has_its_record "$(sed -n 's/^## \([0-9.]*\) (20.*/\1/p' CHANGES.md | while read -r release; do
+	for file in abi.txt abi_store.txt postgresql.sql sqlite.sql; do
+		[ -s "packaging/releases/$release/$file" ] || echo "no packaging/releases/$release/$file"
+	done
+done)"
+
 result debian_symbols_are_those_of_the_map "$(for pair in src/hwt.map:libhwt0 store/src/hwt_store.map:libhwt-store0; do
 	sed -n 's/^\t\t\(hwt[a-z_]*\);/\1/p' "${pair%:*}" | sort >"$work/map"
 	sed -n 's/^ \(hwt[a-z_]*\)@.*/\1/p' "packaging/debian/${pair#*:}.symbols" | sort | diff "$work/map" - 2>&1
@@ -84,7 +101,8 @@ result packages_have_the_version_of_the_header "$(
 	sed -n 's/.*"version": "\(.*\)".*/\1/p' packaging/vcpkg/libhwt/vcpkg.json | sed 's/^/vcpkg /' >"$work/versions"
 	sed -n '1s/.*(\(.*\)-[^-]*).*/debian \1/p' packaging/debian/changelog >>"$work/versions"
 	sed -n 's/.*conan create.* --version \([^ ]*\).*/conan \1/p' packaging/conan/conanfile.py >>"$work/versions"
-	printf '%s\n' "vcpkg $version" "debian $version" "conan $version" | diff - "$work/versions" 2>&1
+	sed -n 's/^version = "\(.*\)"/python \1/p' bindings/python/pyproject.toml >>"$work/versions"
+	printf '%s\n' "vcpkg $version" "debian $version" "conan $version" "python $version" | diff - "$work/versions" 2>&1
 	for symbols in packaging/debian/*.symbols; do
 		sed -n 's/^ [^ ]* //p' "$symbols" >"$work/versions"
 		[ -s "$work/versions" ] || echo "$symbols: no versions"

@@ -1,6 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-2-Clause
-# The scripts of store/sql/ run with psql and sqlite3 as they stand, and make what an open makes.
+# The scripts of store/sql/ run with psql and sqlite3 as they stand, and make what an open makes.  A store that a release has
+# made (packaging/releases/) is opened, goes on, and is then what an open makes today.
 set -u
 cd "$(dirname "$0")/../.." || exit 1
 BUILD=${BUILD:-build}
@@ -42,6 +43,35 @@ sed -n '/^```sql$/,/^```$/p' $page | grep -v '^```' >"$folder/queries"
 result the_queries_of_the_page_run "$([ "$(grep -c ';$' "$folder/queries")" -eq 3 ] || cat "$folder/queries"
 	on by_open psql -q -v ON_ERROR_STOP=1 -f "$folder/queries" 2>&1 >/dev/null)"
 
+# Functions that users call may get arguments at their end, which have defaults.
+heads() { # DATABASE
+	on "$1" psql -Atc "select proname || '(' || pg_get_function_arguments(oid), pg_get_function_result(oid) from pg_proc
+		where proname like 'hwt\_%' and prosecdef and prorettype <> 'trigger'::regtype order by 1"
+}
+# URL: today's tool with what the release has put, and beside it.
+goes_on() {
+	"$BUILD/hwt-jobs" -d "$1" list kept --json 2>&1 | grep -q '"key": *"old"' || "$BUILD/hwt-jobs" -d "$1" list kept --json 2>&1
+	"$BUILD/hwt-jobs" -d "$1" put kept more --key new --in 1h 2>&1 >/dev/null
+	for key in old new; do
+		"$BUILD/hwt-jobs" -d "$1" cancel kept --key $key 2>&1 >/dev/null
+	done
+	"$BUILD/hwt-jobs" -d "$1" list kept --json 2>&1 | grep -vFx '[]'
+}
+for release in packaging/releases/*/; do
+	version=$(basename "$release")
+	on postgres psql -qc "create database \"$version\"" >"$folder/log" 2>&1
+	on "$version" psql -q -v ON_ERROR_STOP=1 -f "${release}postgresql.sql" >>"$folder/log" 2>&1
+	heads "$version" >"$folder/heads"
+	result "a_store_of_${version}_goes_on" "$([ "$(wc -l <"$folder/heads")" -ge 10 ] || cat "$folder/log"
+		goes_on "pg:host=$at user=hwt dbname=$version")"
+	shape "$version" >"$folder/old"
+	result "a_store_of_${version}_becomes_what_an_open_makes" "$(diff "$folder/open" "$folder/old" | head -20)"
+	heads "$version" >"$folder/now"
+	result "calls_of_functions_of_${version}_go_on" "$(awk -F'|' 'FNR == NR { type[$1] = $2; next }
+		{ for (head in type) if (index($1, head) == 1 && type[head] == $2) delete type[head] }
+		END { for (head in type) print head "): " type[head] }' "$folder/heads" "$folder/now")"
+done
+
 if command -v sqlite3 >/dev/null 2>&1; then
 	result hwt_jobs_makes_a_store_on_sqlite "$("$BUILD/hwt-jobs" -d "sqlite:$folder/made.db" put --make a text 2>&1 >/dev/null)"
 	cat $sql/tables_sqlite.sql $sql/views_sqlite.sql | sqlite3 "$folder/shell.db" >"$folder/log" 2>&1
@@ -50,5 +80,13 @@ if command -v sqlite3 >/dev/null 2>&1; then
 		sqlite3 "$folder/$by.db" 'select sql from sqlite_master' | grep -v '^ *--' | sed 's/ *--.*//' | sort >"$folder/$by"
 	done
 	result an_open_makes_what_sqlite3_makes "$(diff "$folder/shell" "$folder/made" | head -20)"
+	for release in packaging/releases/*/; do
+		version=$(basename "$release")
+		sqlite3 "$folder/$version.db" <"${release}sqlite.sql" >"$folder/log" 2>&1
+		result "a_file_of_${version}_goes_on" "$(cat "$folder/log"
+			goes_on "sqlite:$folder/$version.db")"
+		sqlite3 "$folder/$version.db" 'select sql from sqlite_master' | grep -v '^ *--' | sed 's/ *--.*//' | sort >"$folder/old"
+		result "a_file_of_${version}_becomes_what_an_open_makes" "$(diff "$folder/made" "$folder/old" | head -20)"
+	done
 fi
 finish
