@@ -43,6 +43,6 @@ if have mandoc; then
 	result mandoc "$(mandoc -Tlint -W warning store/doc/hwt_store.3 2>&1)"
 fi
 if have shellcheck; then
-	result shellcheck "$(shellcheck -x -S warning deps.sh test/*.sh store/test/*.sh bench/*.sh bench/wheels/*.sh store/bench/*.sh store/bench/rivals/*.sh model/run.sh .ci/run 2>&1)"
+	result shellcheck "$(shellcheck -x -S warning deps.sh test/*.sh store/test/*.sh bench/*.sh bench/wheels/*.sh store/bench/*.sh store/bench/rivals/*.sh model/run.sh packaging/*.sh .ci/run 2>&1)"
 fi
 finish
