@@ -363,7 +363,7 @@ typedef struct hwt_config {
 	int64_t max_pending_timeouts;
 	uint32_t flags; /* 0 or HWT_FINE_TICKS | HWT_CALLER_DRIVEN | HWT_VIRTUAL_CLOCK | HWT_COLLECT */
 	uint32_t wheel; /* HWT_WHEEL_HASHED or HWT_WHEEL_HIERARCHICAL: doc/wheels.md compares them */
-	/* Of all threads of the timer; NULL: defaults.  Valid until the worker has started.  Not of a detached one. */
+	/* For all threads of the timer, which are joinable; NULL: defaults.  Valid until the worker has started. */
 	const pthread_attr_t *thread_attr;
 	const char *thread_name; /* NULL: "hwt-worker".  hwt_timer_create copies the first 15 characters */
 	/* Called with a line of text without a newline.  hwt_timer_create calls it with a warning.  A call that returns
@@ -427,7 +427,7 @@ HWT_API int hwt_timer_create(hwt_timer **timer, const hwt_config *config);
  * Returns  0, also if the timer has been started; EINVAL; ECANCELED; the error of pthread_create, for the worker or a
  *          task thread, after which the timer is as before, has no thread, and may be started again.
  * Threads  any number at once: one starts the worker, the others wait for it.
- * Cost     creates a thread, with task_threads that number more; one read if the timer has been started. */
+ * Cost     creates one thread, and task_threads more; one read if the timer has been started. */
 HWT_API int hwt_timer_start(hwt_timer *timer);
 
 /* Writes the time of tick 0 on the timer's clock to *start_ns: the moment of the start, or 1970 on HWT_CLOCK_REALTIME,

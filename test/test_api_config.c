@@ -518,7 +518,7 @@ static void keep_warning(void *ctx, const char *message)
 	snprintf(warnings->last, sizeof(warnings->last), "%s", message);
 }
 
-/* Each timer causes a warning.  With HWT_FINE_TICKS the floor is lower, and just as firm. */
+/* Each timer with a shorter tick warns, not only the first.  With HWT_FINE_TICKS the floor is lower, and as firm. */
 TEST(a_short_tick_is_raised_to_the_floor)
 {
 	static const int64_t floors_ns[] = { HWT_MS(1), HWT_US(10) };

@@ -37,7 +37,7 @@ static struct {
 
 static _Thread_local enum { BYSTANDER, HOLDER, WAITER } role;
 
-/* Also called by the library. */
+/* In place of libc's, also for the library: counts the yields of the waiter. */
 int sched_yield(void)
 {
 	if (role == WAITER)

@@ -248,7 +248,7 @@ static void take_in(uint32_t most, unsigned new, unsigned cancels)
 	end();
 }
 
-/* Of all lanes together, however many there are. */
+/* The bound is for the operations of all lanes together, however many there are. */
 TEST(row25_so_many_operations_come_in_a_pass_and_neither_side_starves_the_other)
 {
 	for (uint32_t most = 1; most <= 100; most += most < 10 ? 3 : 30) {

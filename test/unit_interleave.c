@@ -144,7 +144,7 @@ static unsigned accepted, ran, cancelled, returned;
 static uint64_t outcomes;
 static bool refused;
 
-/* With a limit of one: at every switch no more than that may be counted. */
+/* The limit of pending timeouts; 0: none.  If it is 1, at most one is counted at every switch of actors. */
 static int64_t limit;
 
 /* 1: tasks run in the actor task_thread_runs. */
@@ -544,7 +544,7 @@ static void check_moves(void)
 		CHECK_INT(movers[0].rc, ==, ENOMEM);
 }
 
-/* What somebody saw is one of those that it had. */
+/* The deadline that an actor read is one of those that the subject has had. */
 static void check_looked(void)
 {
 	bool known = looked_ns == is->deadline_ns || looked_ns == movers[0].to_ns || looked_ns == movers[1].to_ns;
@@ -630,7 +630,7 @@ static unsigned most_schedules(void)
 	return percent < 20 ? 3000 : percent < 50 ? 40000 : 2000000;
 }
 
-/* Runs every order of these actors, and more than so many, each between two functions. */
+/* Runs every order of these actors, each between begin and end.  There must be more than `least` orders. */
 static void explore(unsigned least, const char *points, void (*begin)(void), void (*end)(void),
 		    void (*const *acts)(void), unsigned count)
 {

@@ -94,7 +94,7 @@ static void wait_trimmed(void)
 	CHECK_INT(stats_now(timer).records, <=, LEFT);
 }
 
-/* The trim is "done after it"; then another thread asks again, and waits for the worker. */
+/* In a task the trim is "done after it" (hwt.h).  Then this thread asks, too, and waits for the worker. */
 TEST(the_worker_trims_after_the_task_that_asks)
 {
 	size_t bytes = 0;

@@ -82,7 +82,7 @@ extern _Atomic(hwt_point_hook *) hwt_test_point;
  *
  *   hwt:schedule  entry of the handle, deadline_ns
  *   hwt:cancel    entry; after a cancel that returned 0
- *   hwt:expire    entry, how many ns after the deadline the tick began; before the task
+ *   hwt:expire    entry, how many ns after the deadline the tick, or off the worker the task, began; before the task
  *   hwt:tick      number of the tick, how many ns its work took
  */
 #if !defined(HWT_NO_PROBES) && defined(__has_include)

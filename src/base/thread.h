@@ -15,8 +15,8 @@
  * Giving way
  *
  *   Threads hold a lane's lock, or write a deadline, for some instructions.  A thread that waits for such a thread
- *   yields its processor, which is mostly enough.  In a real-time class it is not: there the system gives the processor
- *   to no less urgent thread, not even to the holder.  So after some turns the waiting thread sleeps.
+ *   yields its processor, which is mostly enough.  It is not in a real-time class: the yield lets only threads of at
+ *   least its priority run, and the holder may have a lower one.  So after some turns the waiting thread sleeps.
  *
  * Tasks
  *

@@ -106,8 +106,8 @@ static bool has_finaliser(struct hwt_record *record, uint64_t word)
 		return false;
 	second = atomic_load_explicit(&record->arg, memory_order_acquire); /* [look] */
 	/*
-	 * If the word has changed, arg may lead anywhere.  The answer is then true: a mover may restore the word, and
-	 * then the edge succeeds.  Relaxed: a guess.
+	 * If the word has changed, arg may be a pointer of any kind.  Then the answer is true: a mover may restore the
+	 * word, so that the caller's edge succeeds.  Relaxed: the answer only decides whether the worker is woken.
 	 */
 	HWT_POINT("finaliser");
 	return atomic_load_explicit(&record->word, memory_order_acquire) != word || /* [look] */

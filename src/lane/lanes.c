@@ -230,7 +230,7 @@ int64_t hwt_lanes_earliest(struct hwt_lanes *lanes, bool cancels)
 	return earliest_ns;
 }
 
-/* Also the worker's last check before it sleeps, behind its fence, [idle]. */
+/* The worker calls this, too: its last check before it sleeps, behind its fence, [idle]. */
 bool hwt_lanes_are_empty(struct hwt_lanes *lanes)
 {
 	for (uint32_t i = 0, count = lanes_count(lanes); i < count; i++) {

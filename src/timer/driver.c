@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The word of the thread that drives a timer (timer.h), and hwt_timer_trim, for which a caller takes it. */
+/* The word that the thread driving a timer holds (timer.h), and hwt_timer_trim, which takes it on a driven timer. */
 #include "base/thread.h"
 #include "timer/timer.h"
 #include "worker/trim.h"

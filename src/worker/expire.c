@@ -83,7 +83,7 @@ static bool expire_tick(struct hwt_worker *worker)
 	return !worker_has_to_stop(worker) && !worker->bound.is_cut;
 }
 
-/* Returns the beginning of a tick on the timer's clock.  On CLOCK_MONOTONIC it is began_ns; the pass is of now_ns. */
+/* Returns the time on the timer's clock at which a tick begins: as told to an advance, began_ns, or read now. */
 static int64_t moment(const struct hwt_worker *worker, int64_t now_ns, int64_t began_ns)
 {
 	int64_t read_ns;

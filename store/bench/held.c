@@ -62,7 +62,7 @@ static void put_paced(void)
 	put_while_told(true);
 }
 
-/* Runs a second, and the longest stand, until so many seconds are over or so many more have run. */
+/* Prints runs a second, and the longest time without a run, until for_s seconds are over or `most` more have run. */
 static void watch(const char *name, unsigned for_s, unsigned most)
 {
 	unsigned first = atomic_load(&shared->ran), last = first, ran = first;

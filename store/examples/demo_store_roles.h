@@ -18,7 +18,7 @@
 #include "demo_store_effects.h"
 
 #define SPAN_US INT64_C(10000000) /* in which all are due */
-#define AHEAD_US INT64_C(500000)  /* what is put in batches is due so much later at the earliest */
+#define AHEAD_US INT64_C(500000)  /* a batch is put at least this long before its timeouts are due */
 #define LEASE_NS HWT_S(2)
 #define BATCH 100
 #define PUTTERS 4

@@ -600,8 +600,8 @@ HWT_API int hwt_store_end_series(const hwt_store_run *run);
 HWT_API int hwt_store_fd(hwt_store *store, int *fd);
 
 /* Hands out a due run of a pulled kind, if there is any.  The run starts now; *run is valid until hwt_store_end.  Kinds
- * take turns, and within a kind groups and priorities count as for tasks.  At most kind.concurrency runs are out at
- * once; as many rows are begun, and begun rows that wait for this call are RUNNING to other processes.
+ * take turns, and within a kind groups and priorities count as for tasks.  At most kind.concurrency rows are begun at
+ * once, runs that are out included; rows that still wait for this call are RUNNING to other processes, too.
  * Returns  0 and *run; EAGAIN: none now; ECANCELED: the store is not started yet, or is being stopped; EINVAL; ENOMEM.
  * Cost     a lock and some memory; no exchange with the database. */
 HWT_API int hwt_store_next(hwt_store *store, hwt_store_run **run);

@@ -49,7 +49,7 @@ struct jobs {
 	int priority;
 	bool json, colours, all, no_group, replace, revive, keep_due, make, yes, prometheus, unset, count, version,
 	    changes, behind_proxy;
-	char **words; /* what is no option */
+	char **words; /* the arguments that are no options */
 	int n;
 	int failure; /* the errno value of a call that failed, after report */
 };

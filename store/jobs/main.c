@@ -501,7 +501,7 @@ static int parse(struct jobs *jobs, int argc, char **argv, bool *asked)
 	return rc;
 }
 
-/* What the words do not need is no use of them: others than those that were meant would be cancelled. */
+/* Refuses --group and --no-group where the command would ignore them: it would cancel others than were meant. */
 int check_group(const struct jobs *jobs)
 {
 	const struct command *current = jobs->command;
@@ -580,7 +580,7 @@ static int run(struct jobs *jobs)
 	return rc;
 }
 
-/* What the standard output has not taken is told: it may have been the end of a list. */
+/* Reports it if standard output could not take everything: the end of a list may be missing. */
 static int check_output(const struct jobs *jobs, int rc)
 {
 	if (fflush(stdout) == 0 && !ferror(stdout))

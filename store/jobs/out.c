@@ -79,7 +79,7 @@ bool is_utf8(const char *text, size_t len)
 	return true;
 }
 
-/* What is no character becomes U+FFFD. */
+/* Writes a JSON string.  A byte that is in no character becomes U+FFFD. */
 static void json_bytes(FILE *out, const char *text, size_t len)
 {
 	unsigned value;

@@ -109,7 +109,7 @@ static bool give_member(void *ctx, const char *name, enum json_value type, const
 	return false;
 }
 
-/* What else an id or a kind of the commands for single ones goes with. */
+/* Of a command for one timeout: an id stands alone, and a kind needs a key, or all. */
 static int check_word(const struct call *call)
 {
 	const struct jobs *jobs = &call->jobs;
@@ -161,7 +161,7 @@ static unsigned status_of(const struct call *call)
 	}
 }
 
-/* Of several failures the first. */
+/* Returns the output of the call; if it failed, the first line of its errors. */
 static struct answer answer_of(struct call *call, const char *type)
 {
 	struct answer answer = { .status = status_of(call), .type = type };

@@ -144,7 +144,7 @@ static enum MHD_Result try_header(void *ctx, enum MHD_ValueKind kind, const char
 	struct cookies *cookies = ctx;
 	const char *name = cookies->server->cookie;
 	size_t len = strlen(name);
-	char value[SECRET + 2]; /* what is cut is too long for a secret still */
+	char value[SECRET + 2]; /* a value that is cut still has one digit more than a secret: it matches none */
 
 	(void)kind;
 	if (!at || strcasecmp(header, "Cookie") != 0)

@@ -2,9 +2,9 @@
 /*
  * top: a page that draws itself again.
  *
- * A page is kinds, and of the timeouts that are next the groups and the processes: so many rows of each kind are read,
- * not all.  On a terminal it has the alternate screen, and gives it back whatever signal ends it; otherwise one page is
- * written.
+ * A page shows the kinds, then groups and processes of the timeouts that are next: of each kind at most SAMPLE rows
+ * are read.  On a terminal it uses the alternate screen, and leaves it before a signal that it catches ends it;
+ * elsewhere one page is written.
  */
 #include "jobs.h"
 #include "select.h"

@@ -191,7 +191,7 @@ static bool read_date(const char *text, int64_t *us)
 	return true;
 }
 
-/* 9:00: the next; tomorrow, tomorrow 9:00. */
+/* "9:00": the next one, today or tomorrow.  "tomorrow 9:00".  "tomorrow": 0:00. */
 static bool read_day(const char *text, int64_t now_us, int64_t *us)
 {
 	time_t now_s = (time_t)(now_us / 1000000);

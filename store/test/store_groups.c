@@ -144,7 +144,7 @@ static bool see_group(void *ctx, const hwt_store_group_info *info)
 	return seen->n != seen->most;
 }
 
-/* Also in another process than the one that runs the kind. */
+/* Another process, which does not run the kind, lists the same. */
 TEST(each_group_with_rules_of_its_own_is_listed_by_name)
 {
 	CLOSING hwt_store *store = fresh_store(), *other = open_store();

@@ -475,7 +475,7 @@ TEST(what_a_server_answers_that_was_replaced_meanwhile_is_not_taken_for_sure)
 	}
 }
 
-/* A put of a batch whose row is missing, though a trigger refused it, is made once more: its session ends then. */
+/* A trigger drops one row of the batch.  Its put is made again, alone; just before that its session is ended. */
 static void end_session(const char *where)
 {
 	if (strcmp(where, "refused") == 0)

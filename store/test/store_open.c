@@ -116,7 +116,7 @@ static void check_refused(hwt_store *store, void *connection)
 	CHECK_CALL(hwt_store_reschedule_on(store, connection, &which, (hwt_store_when){ .delay_ns = 0 }), EINVAL);
 }
 
-/* In the other store the kind has another number, and this number is another kind's, whose task would run. */
+/* In the other store this number is that of another kind: a put by number would run that kind's task. */
 TEST(a_put_on_a_connection_to_another_store_is_refused)
 {
 	char url[TEXT_MAX];

@@ -170,7 +170,7 @@ TEST(no_more_is_begun_than_may_be_out_at_once)
 	CHECK_INT(settled_stats(store).done, ==, COUNT);
 }
 
-/* One thread, and more runs out than that: kinds with tasks go on, and take none of the places. */
+/* One thread, and two pulled runs out: a kind with tasks still runs, and takes no place of the pulled kinds. */
 TEST(a_run_that_is_out_takes_no_thread_from_other_kinds)
 {
 	hwt_store_run *first, *second;
@@ -354,7 +354,7 @@ TEST(a_stop_within_a_time_gives_the_shards_and_the_other_end_counts)
 	CHECK_CALL(hwt_store_start(store), 0);
 }
 
-/* As after a stop that waited for the runs, and after a stop that did not. */
+/* Without a stop; after a stop that is EBUSY while runs are out; and after one whose time has passed. */
 TEST(a_close_frees_what_is_out_and_it_runs_elsewhere)
 {
 	for (int stop = 0; stop < 3; stop++) {

@@ -118,7 +118,7 @@ static int64_t lease_end_us(const char *name)
 	return query("select until_us from %s_member where name = '%s'", world.schema, name);
 }
 
-/* Adds a member of another host with this name, whose lease ends in left_s seconds. */
+/* Adds a member of another host that is named "me", and whose lease ends in left_s seconds. */
 static void put_namesake(int left_s)
 {
 	(void)query("delete from %s_member where name = 'me'", world.schema);

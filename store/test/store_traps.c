@@ -610,7 +610,7 @@ static void check_path(PGconn *conn)
 	CHECK_INT(PQisnonblocking(conn), ==, 0);
 }
 
-/* Also for a store behind a pooler, whose own connections set the store's settings in each transaction. */
+/* A put leaves the caller's lock_timeout alone, also if the store sets its own in each transaction (pooled). */
 static void check_patience(hwt_store *store, PGconn *conn)
 {
 	PGresult *result;
@@ -647,7 +647,7 @@ static int check_in_task(const hwt_store_run *run, void *store)
 	return 0;
 }
 
-/* Also for its triggers at the commit. */
+/* Triggers that run at the task's commit see the users' search path, too. */
 TEST(the_search_path_of_a_task_and_of_a_caller_stays_the_users)
 {
 	NEEDS_POSTGRES();

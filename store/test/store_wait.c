@@ -626,7 +626,7 @@ TEST(a_zone_is_warned_of_and_a_pause_is_not)
 	check_over(HWT_STORE_WAITS_ZONE);
 }
 
-/* Also a cron line without a first time: its age is not known. */
+/* The second row is a cron line without a first time: its age is not known. */
 TEST(a_refused_row_is_warned_of)
 {
 	for (int line = 0; line < 2; line++) {

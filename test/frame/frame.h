@@ -102,7 +102,7 @@ bool sim_is_left(const struct sim_actor *actor);          /* no actor will join 
 void sim_leave(struct sim_actor *actor);                  /* the actor stops running: saves its thread-local state */
 void sim_enter(struct sim_actor *actor);                  /* restores that state */
 _Noreturn void sim_has_crashed(void);                     /* the program got a signal that ends it */
-void sim_locks(bool locks);                               /* the running actor has locked a mutex; or it unlocks one */
+void sim_locks(bool locks);                               /* the running actor has locked (true) or unlocks a mutex */
 int64_t sim_mono_ahead(void);                             /* the running actor's CLOCK_MONOTONIC less simulated time */
 bool sim_run_seed(void (*scenario)(void), uint64_t seed); /* sim_run_apart, and the handling of a seed that fails */
 void sim_say_sum(unsigned seeds, uint64_t first, double seconds); /* prints a summary of the seeds of a scenario */

@@ -6,7 +6,7 @@
 #include "store/store.h"
 #include "window/window.h"
 
-/* Makes a row FAILED whose run no process can account for.  False: no memory. */
+/* Makes a row FAILED: no process can account for its run.  False: no memory. */
 static bool fail_lost(hwt_store *store, struct hwts_kind *kind, const struct hwts_due *due, const char *error)
 {
 	struct hwts_shard *shard = hwts_shard(store, due->shard, NULL);

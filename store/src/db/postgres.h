@@ -176,7 +176,7 @@ int hwts_pg_prepare(struct hwts_conn *conn);
 /* postgres_hidden.c */
 int hwts_pg_look_hidden(struct hwts_conn *conn, bool missing, bool *remade);
 
-/* The owner of the tables, as a statement has the name, and what this role may do. */
+/* The name of the tables' owner, quoted for a statement, and what this role may do. */
 struct hwts_pg_home {
 	char owner[132];
 	bool is_owner; /* this role has the owner's rights */

@@ -169,14 +169,14 @@ void hwts_turns_clear(struct hwts_turns *turns); /* everything, with the rules, 
 bool hwts_turns_join(struct hwts_turns *turns, struct hwts_turn *turn, const char *name, size_t len);
 void hwts_turns_leave(struct hwts_turns *turns, struct hwts_turn *turn, int64_t now_ns); /* the turn is not queued */
 
-void hwts_turns_add(struct hwts_turns *turns, struct hwts_turn *turn); /* the row is due */
+void hwts_turns_add(struct hwts_turns *turns, struct hwts_turn *turn); /* queues a turn whose row is due */
 struct hwts_turn *hwts_turns_peek(struct hwts_turns *turns, int64_t now_ns);
 /* Takes the turn that peek returns: its begin follows.  stays: its group keeps its place in the ring. */
 struct hwts_turn *hwts_turns_pop(struct hwts_turns *turns, int64_t now_ns, bool stays);
-void hwts_turns_remove(struct hwts_turns *turns, struct hwts_turn *turn); /* the turn is queued, and is not begun */
+void hwts_turns_remove(struct hwts_turns *turns, struct hwts_turn *turn); /* takes it out of the queue, unbegun */
 /* Counts a turn that was not popped, and whose row runs as far as is known.  count: the turn is not queued. */
 void hwts_turns_count(struct hwts_turn *turn);
-void hwts_turns_count_queued(struct hwts_turns *turns, struct hwts_turn *turn); /* the turn is queued */
+void hwts_turns_count_queued(struct hwts_turns *turns, struct hwts_turn *turn); /* the same of a queued turn */
 void hwts_turns_elsewhere(struct hwts_turn *turn, bool is);
 /* True: the group is paused, or more of its turns are counted than may run. */
 bool hwts_turns_exceed(const struct hwts_turns *turns, const struct hwts_turn *turn);

@@ -14,7 +14,7 @@ struct change {
 	size_t n;
 	unsigned states;       /* rows in these states are changed */
 	struct hwts_due *dues; /* NULL: a cancel */
-	bool more; /* a row runs, and is a series whose run is not marked as the last, or has a replacement */
+	bool more; /* some row runs and will be filed again: an unmarked series, or a row with a replacement */
 };
 
 /* The row was changed.  If an id occurs more than once, the first has it. */

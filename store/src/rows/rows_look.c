@@ -298,7 +298,7 @@ static struct hwts_step refill_of(struct hwts_refill *refill)
 	    HWTS_BYTES(refill->group, refill->group_len), from_us, from_id, to_us, to_id, priority, page);
 }
 
-/* A row that cannot be read is passed by, as its group is not known, and left to looks. */
+/* Reads a page of a rest, past rows that cannot be read: their group is not known, so they are left to looks. */
 static int refill_one(struct hwts_conn *conn, struct hwts_refill *refill)
 {
 	struct hwts_past past = { .step = refill_of(refill),

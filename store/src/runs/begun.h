@@ -38,10 +38,10 @@ int64_t hwts_begun_run_ns(const struct hwts_kind *kind); /* how long a run takes
 void hwts_give_back(hwt_store *store, struct hwts_row *row);       /* the row was not started */
 void hwts_give_back_queued(hwt_store *store, bool all);            /* rows of shards that are not held, or all */
 void hwts_give_back_stale(hwt_store *store, int64_t age_ns);       /* rows that have waited for age_ns */
-void hwts_give_back_changed(hwt_store *store, int64_t id);         /* the database says what becomes of the row */
+void hwts_give_back_changed(hwt_store *store, int64_t id);         /* gives back a queued row that a call changed */
 void hwts_begin_again(hwt_store *store, struct hwts_entry *entry); /* nobody knows whether the row was begun */
 void hwts_doubt(hwt_store *store, struct hwts_row *row);           /* the row was not started; frees it */
-void hwts_doubt_begun(hwt_store *store);                           /* the server is gone */
+void hwts_doubt_begun(hwt_store *store);                           /* doubts queued rows: the server is gone */
 unsigned hwts_doubts(const hwt_store *store);
 
 /*

@@ -134,7 +134,7 @@ static enum answer offer(struct ender *ender, struct hwts_row *rows)
 	}
 }
 
-/* Tries a row whose end was refused in other forms, and sets it aside if they are refused too. */
+/* Tries other forms of an end that was refused.  If these are refused, too, sets the row aside. */
 static void mend(struct ender *ender, struct hwts_row *row)
 {
 	hwt_store *store = ender->store;

@@ -5,7 +5,7 @@
 
 #include "rows/engine.h"
 
-/* Work that may fail again and again: the exchanges of each role, and */
+/* Errands, whose failures are told once.  Those below HWTS_ROLES are the exchanges of each role. */
 enum {
 	HWTS_TAKES = HWTS_ROLES, /* balancing shards, after a renewal that succeeded */
 	HWTS_ERRANDS

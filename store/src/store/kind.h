@@ -6,7 +6,7 @@
 #include "groups/turns.h"
 #include "rows/engine.h"
 
-/* Of the starts in each of the last 60 seconds: the latest, and how many. */
+/* For each of the last 60 seconds: the greatest lateness of a start in that second, and the number of starts. */
 struct hwts_peak {
 	int64_t second[60], ns[60];
 	uint64_t count[60];

@@ -64,7 +64,7 @@ static bool is_low(const struct hwts_numbers *numbers)
 	return numbers->ranges[1].left == 0 && numbers->ranges[0].left < numbers->block / 4;
 }
 
-/* The caller holds numbers->lock.  If both ranges have numbers, the smaller one is given up. */
+/* Needs numbers->lock.  Keeps a new range: as the first if that is empty, otherwise as the second if it is larger. */
 static void keep(hwt_store *store, unsigned connects, int64_t first, int64_t count)
 {
 	struct hwts_numbers *numbers = store->numbers;

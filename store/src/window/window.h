@@ -102,13 +102,13 @@ void hwts_window_arm(struct hwts_entry *entry, int64_t due_us);
 void hwts_window_arm_again(struct hwts_entry *entry, int64_t due_us); /* for an entry that is ARMED */
 void hwts_window_erase(struct hwts_entry *entry);
 void hwts_window_rearm(hwt_store *store);
-void hwts_window_not_running(struct hwts_entry *entry); /* the row does not run, or has ended */
+void hwts_window_not_running(struct hwts_entry *entry); /* frees its place in the group: the row does not run */
 void hwts_window_due(struct hwts_entry *entry);
 void hwts_window_has_begun(struct hwts_entry *entry, int64_t due_us);
 void hwts_window_not_begun(struct hwts_entry *entry, int64_t due_us, bool runs);
 void hwts_window_set_aside(struct hwts_entry *entry);
 void hwts_window_forget(hwt_store *store, int64_t id);  /* erases an ARMED entry */
-void hwts_window_between(hwt_store *store, int64_t id); /* a begin or a return of this row is under way */
+void hwts_window_between(hwt_store *store, int64_t id); /* a begin or a return of the row is under way: notes it */
 /* Returns the kind of a row that is BEGUN, otherwise NULL. */
 struct hwts_kind *hwts_window_begun(hwt_store *store, int64_t id, bool *between);
 #define HWTS_IS_BEGUN UINT64_MAX

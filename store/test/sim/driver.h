@@ -5,7 +5,7 @@
 
 #include "tables.h"
 
-/* What happens to exchanges: one of this number; 0: none. */
+/* What happens to exchanges.  loses, freezes, deaf: to one in this number, drawn; 0: to none. */
 struct sim_network {
 	unsigned loses;   /* connections: the request arrives after the client has given up, or never */
 	unsigned freezes; /* connections: the request comes when nobody waits for its reply any more, or never */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What processes do to their threads; the story of a seed; sim.h. */
+/* Actors of processes: which goes on, and kill, stop and continue; the story of a seed; sim.h. */
 #include "sim.h"
 
 #include <inttypes.h>

@@ -5,7 +5,7 @@
  * Structure
  *
  *   test/frame    actors, which are coroutines, simulated time, mutexes and seeds: frame.h
- *   sched.c       what processes do to their threads, and the story
+ *   sched.c       actors of processes: which goes on, kill, stop and continue; the story
  *   system.c      in place of threads, clocks, pipes and poll (the linker's --wrap)
  *   timer.c       in place of libhwt
  *   tables.c      tables in memory: transactions, versions, locks, what a crash forgets
@@ -64,7 +64,7 @@ struct sim_process {
 	int64_t continued_ns, cut_ns;      /* when it last was continued, or cut off */
 	int64_t mono_ns, boot_ns, wall_ns; /* its clocks minus simulated time */
 	unsigned fuse;                     /* dies after this number of points; 0: does not */
-	unsigned no_memory;                /* one allocation of this number is refused; 0: none */
+	unsigned no_memory;                /* one in this number of allocations is refused, drawn; 0: none */
 };
 
 /* Actors */

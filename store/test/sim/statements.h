@@ -27,7 +27,7 @@ void sim_emit_numbers(struct act *act, const int64_t *numbers, size_t n);
 	EACH_ROW(table, row) for (const struct version *t = sim_see((act), row); (t); (t) = NULL)
 
 struct row *sim_find_row(struct act *act, int64_t id, const struct version **version);
-/* The row with this number, which is the first of its table's; out may be NULL. */
+/* Finds the row whose first number, its id, is this; NULL: the statement sees none.  out may be NULL. */
 const struct version *sim_find(struct act *act, enum table table, int64_t id, struct row **out);
 /*
  * Finds the row that a unique index has for this key; NULL: none.  Waits for transactions of which it is not known yet
