@@ -165,6 +165,36 @@ TEST(a_name_whose_lease_is_renewed_is_refused)
 	CHECK_CALL(hwt_store_start(twin), 0);
 }
 
+static atomic_bool lasts;
+
+static int last(const hwt_store_run *run, void *ctx)
+{
+	(void)run;
+	(void)ctx;
+	atomic_fetch_add(&ran, 1);
+	while (atomic_load(&lasts))
+		sleep_ms(1);
+	return 0;
+}
+
+/* Another process may have the name by then, and puts from here would not notify it. */
+TEST(a_stop_that_waits_for_a_task_bears_no_name)
+{
+	fresh_world();
+	CLOSING hwt_store *store = named("me");
+	register_kind(store, "lasts", last, NULL, HWT_STORE_AT_LEAST_ONCE);
+	atomic_store(&lasts, true);
+	CHECK_CALL(hwt_store_start(store), 0);
+	put(store, "lasts", 0);
+	CHECK(wait_count(&ran, 1));
+	CHECK_CALL(hwt_store_stop_within(store, 0), ETIMEDOUT);
+	WAIT_FOR(strcmp(hwts_me(store->db), "me") != 0);
+	atomic_store(&lasts, false);
+	CHECK_CALL(hwt_store_stop(store), 0);
+	CHECK_CALL(hwt_store_start(store), 0);
+	CHECK(strcmp(hwts_me(store->db), "me") == 0);
+}
+
 TEST(a_name_is_free_when_its_lease_has_ended)
 {
 	int64_t end_us;

@@ -101,7 +101,8 @@ struct hwts_namesake {
  * EEXIST: another process has the name; *has is that process.  dead: the incarnation of a dead process whose name is
  * taken over, or 0.
  */
-int hwts_rows_join(struct hwts_conn *conn, const int64_t *kinds, size_t n, int64_t dead, struct hwts_namesake *has);
+int hwts_rows_join(struct hwts_conn *conn, const char *name, const int64_t *kinds, size_t n, int64_t dead,
+		   struct hwts_namesake *has);
 int hwts_rows_leave(struct hwts_conn *conn);
 int hwts_rows_bury(struct hwts_conn *conn); /* removes members that died long ago */
 /* PostgreSQL: the renewal is committed before the clock and the shards are read. */

@@ -26,19 +26,20 @@ static int note_namesake(void *ctx, const struct hwts_value *row)
 	return 0;
 }
 
-int hwts_rows_join(struct hwts_conn *conn, const int64_t *kinds, size_t n, int64_t dead, struct hwts_namesake *has)
+int hwts_rows_join(struct hwts_conn *conn, const char *name, const int64_t *kinds, size_t n, int64_t dead,
+		   struct hwts_namesake *has)
 {
 	const struct hwts_db *db = conn->db;
 	bool joined = false;
 	struct hwts_step steps[] = {
-		HWTS_ASK(JOIN, hwts_note_row, &joined, HWTS_TEXT(hwts_me(db)), HWTS_NUMBER(db->incarnation),
+		HWTS_ASK(JOIN, hwts_note_row, &joined, HWTS_TEXT(name), HWTS_NUMBER(db->incarnation),
 			 HWTS_NUMBER(db->lease_us), HWTS_BYTES(kinds, n), HWTS_NUMBER(dead)),
-		HWTS_ASK(NAMESAKE, note_namesake, has, HWTS_TEXT(hwts_me(db))),
+		HWTS_ASK(NAMESAKE, note_namesake, has, HWTS_TEXT(name)),
 		{ .sql = HWTS_SQL_CALL, .after = true },
 	};
 	int rc = hwts_run(conn, steps, HWTS_COUNT(steps), HWTS_LEASE);
 
-	return rc == 0 && !joined ? hwts_fail(EEXIST, "the name %s is in use by another process", hwts_me(db)) : rc;
+	return rc == 0 && !joined ? hwts_fail(EEXIST, "the name %s is in use by another process", name) : rc;
 }
 
 int hwts_rows_leave(struct hwts_conn *conn)

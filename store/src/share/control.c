@@ -306,6 +306,9 @@ void *hwts_control(void *arg)
 	}
 	if (hwts_conn(store, HWTS_CONTROL) && !hwts_conn(store, HWTS_CONTROL)->broken)
 		(void)hwts_rows_leave(hwts_conn(store, HWTS_CONTROL));
+	hwts_lock(store);
+	hwts_share_left(store);
+	hwts_unlock(store);
 	if (control.clock_fd >= 0)
 		close(control.clock_fd);
 	return NULL;

@@ -32,6 +32,7 @@ struct hwts_share {
 
 int hwts_share_open(hwt_store *store); /* at a start: allocates the renewal */
 void hwts_share_close(hwt_store *store);
+void hwts_share_left(hwt_store *store); /* this process is no member any more */
 /* Notes config.name, which may be NULL, and the name that the process has now as its putter. */
 void hwts_share_name(hwt_store *store, const char *name);
 void hwts_share_leave(hwt_store *store);

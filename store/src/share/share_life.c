@@ -38,13 +38,22 @@ int hwts_share_open(hwt_store *store)
 	return rc;
 }
 
-void hwts_share_close(hwt_store *store)
+/* Another process may bear the name from now on, and puts from here have to notify it. */
+void hwts_share_left(hwt_store *store)
 {
 	struct hwts_share *share = store->share;
 
 	if (share->joined && share->name[0] != '\0')
 		hwts_cut(share->name, sizeof(share->name), hwts_me(store->db), strlen(hwts_me(store->db)));
 	hwts_set_me(store->db, share->putter);
+	share->joined = false;
+}
+
+void hwts_share_close(hwt_store *store)
+{
+	struct hwts_share *share = store->share;
+
+	hwts_share_left(store);
 	free((int64_t *)(uintptr_t)share->renewal.kinds); /* hwts_share_open made it */
 	free(share->renewal.members);
 	free(share->renewal.shards);
@@ -52,7 +61,7 @@ void hwts_share_close(hwt_store *store)
 	share->skipped = NULL;
 	share->skipped_count = 0;
 	share->renewal = (struct hwts_renewal){ .kinds = NULL };
-	share->joined = share->abandons = share->bare = false;
+	share->abandons = share->bare = false;
 	HWTS_EACH_KIND (store, kind)
 		memset(kind->watch, 0, sizeof(kind->watch));
 }
@@ -139,11 +148,11 @@ static int keep_kinds(hwt_store *store)
 	return rc;
 }
 
-static int join(hwt_store *store, int64_t dead, struct hwts_namesake *has)
+static int join(hwt_store *store, const char *name, int64_t dead, struct hwts_namesake *has)
 {
 	const struct hwts_renewal *renewal = &store->share->renewal;
 
-	return hwts_rows_join(hwts_conn(store, HWTS_CONTROL), renewal->kinds, renewal->kind_count, dead, has);
+	return hwts_rows_join(hwts_conn(store, HWTS_CONTROL), name, renewal->kinds, renewal->kind_count, dead, has);
 }
 
 static int joined(hwt_store *store, int rc)
@@ -173,29 +182,22 @@ static int look_remade(hwt_store *store)
 	return hwts_look_hidden(store, hwts_conn(store, HWTS_CONTROL), false, &store->share->loss.remade);
 }
 
-static void bear_name(hwt_store *store)
-{
-	if (store->share->name[0] != '\0')
-		hwts_set_me(store->db, store->share->name);
-}
-
+/* Until the process has joined it does not bear its name: as for hwts_share_left. */
 int hwts_share_join(hwt_store *store)
 {
+	const char *name = store->share->name[0] != '\0' ? store->share->name : hwts_me(store->db);
 	struct hwts_namesake has = { 0 }, before;
-	int rc;
+	int rc = join(store, name, 0, &has);
 
-	bear_name(store);
-	rc = join(store, 0, &has);
 	if (rc == EEXIST && is_dead(has.incarnation))
-		rc = join(store, has.incarnation, &has);
+		rc = join(store, name, has.incarnation, &has);
 	for (before = has; rc == EEXIST && has.incarnation == before.incarnation && has.until_us == before.until_us;) {
-		/* Under the other process's name, puts of this process would not notify that process. */
-		hwts_set_me(store->db, store->share->putter);
 		HWTS_POINT("name in use");
 		hwts_sleep_ns((has.left_us + 1000) * 1000);
-		bear_name(store);
-		rc = join(store, 0, &has);
+		rc = join(store, name, 0, &has);
 	}
+	if (rc == 0)
+		hwts_set_me(store->db, name);
 	store->share->loss = (struct hwts_loss){ .remade = store->share->loss.remade };
 	rc = joined(store, rc);
 	return rc ? rc : look_remade(store);
@@ -205,7 +207,7 @@ int hwts_share_join_again(hwt_store *store)
 {
 	char stem[HWTS_MEMBER_MAX - 17], name[HWTS_MEMBER_MAX + 1];
 	struct hwts_namesake has;
-	int rc = join(store, 0, &has);
+	int rc = join(store, hwts_me(store->db), 0, &has);
 
 	if (rc == EEXIST) {
 		hwts_cut(stem, sizeof(stem), hwts_me(store->db), strlen(hwts_me(store->db)));
@@ -213,7 +215,7 @@ int hwts_share_join_again(hwt_store *store)
 		hwts_warn(store, "the name %s is in use by another process: give each its own", stem);
 		(void)snprintf(name, sizeof(name), "%s#%08x", stem, (unsigned)hwts_random());
 		hwts_set_me(store->db, name);
-		rc = join(store, 0, &has);
+		rc = join(store, name, 0, &has);
 	}
 	return joined(store, rc);
 }

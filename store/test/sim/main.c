@@ -16,6 +16,7 @@ static const struct sim_known known[] = {
 	  "a shard's row that a user had locked stopped the take-over of all others" },
 	{ sim_live_beside_users_that_make_kinds, 1, "no process joined while a user's transaction had made a kind" },
 	{ sim_live_with_many_rests, 1, "what groups times priorities cost with the lock held grew with the square" },
+	{ sim_live_under_rules, 1000011, "a stop that lasted kept a name that another had, and told that one nothing" },
 	{ sim_live_beside_one_that_stands_still, 1,
 	  "a worker that stood still in the answer to a begin kept its shards" },
 };
