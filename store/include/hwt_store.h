@@ -443,7 +443,7 @@ HWT_API int hwt_store_close(hwt_store *store);
  *     HWT_STORE_REPLACE  the present timeout gets all settings of this put, attempts start from 1: 0 and its id.  If it
  *                        is running, the settings hold after that run, whatever the run answers and also if its process
  *                        dies.  If it was begun in another process and has not started, it may still start with the
- *                        old settings, a moment later.  store.md, "Keys"
+ *                        old settings, a moment later (pulled: within a third of a lease).  store.md, "Keys"
  *     HWT_STORE_KEEP_DUE a series gets the schedule, zone, period, data, grace, spread and priority of this put: 0 and
  *                        its id; nothing is written if they are equal.  No due time is lost: a run that is due, in
  *                        back-off or running comes to its end with the old settings.  But a run that is due and has
@@ -602,6 +602,8 @@ HWT_API int hwt_store_fd(hwt_store *store, int *fd);
 /* Hands out a due run of a pulled kind, if there is any.  The run starts now; *run is valid until hwt_store_end.  Kinds
  * take turns, and within a kind groups and priorities count as for tasks.  At most kind.concurrency rows are begun at
  * once, runs that are out included; rows that still wait for this call are RUNNING to other processes, too.
+ * They are read again and again: a series that another process cancelled a third of a lease ago, or earlier, is not
+ * handed out.
  * Returns  0 and *run; EAGAIN: none now; ECANCELED: the store is not started yet, or is being stopped; EINVAL; ENOMEM.
  * Cost     a lock and some memory; no exchange with the database. */
 HWT_API int hwt_store_next(hwt_store *store, hwt_store_run **run);

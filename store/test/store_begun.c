@@ -364,6 +364,28 @@ TEST(what_was_begun_ahead_of_runs_that_last_is_given_back)
 	CHECK_CALL(hwt_store_close(other), 0);
 }
 
+/* The first of the queue is one of larger priority, and there is always another of them. */
+TEST(what_waits_behind_one_that_has_just_come_is_given_back)
+{
+	hwt_store *store = after(30);
+	struct hwts_kind *kind = hwts_kind_find(store, "a");
+	hwt_store_spec spec = spec_of("a", 0);
+	int64_t ids[FEW];
+
+	put_few(store, &spec, ids);
+	hwts_lock(store);
+	for (struct hwts_row *row = kind->begun.first; row; row = row->next)
+		row->queued_ns += row == kind->begun.first ? HWT_S(3600) : -HWT_S(3600);
+	kind->begun.since_ns -= HWT_S(3600);
+	hwts_unlock(store);
+	let_give_back(store);
+	WAIT_FOR(count_begun() == THREADS + 1);
+	CHECK_INT(LOCKED(store, hwts_queued(store, NULL)), ==, 1);
+	atomic_store(&held, false);
+	CHECK(wait_count(&ran, 30 + FEW));
+	CHECK_CALL(hwt_store_close(store), 0);
+}
+
 static atomic_bool begins_last, begun;
 
 static void hold_begin(const char *where)

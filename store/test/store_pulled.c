@@ -246,24 +246,69 @@ TEST(limits_and_pauses_hold_for_what_is_pulled)
 	CHECK_CALL(hwt_store_end(run, 0), 0);
 }
 
-/* The program comes when it likes: a row begun ahead for a thread would be given back by then. */
-TEST(what_waits_to_be_pulled_is_not_given_back)
+/* As if the rows had waited for an hour, and nobody had read them. */
+static void age(hwt_store *store)
 {
-	int64_t id;
+	struct hwts_kind *kind = hwts_kind_find(store, "a");
 
-	fresh_world();
-	CLOSING hwt_store *store = open_pulled(1);
-	register_kind(store, "task", count_run, NULL, HWT_STORE_AT_LEAST_ONCE);
-	CHECK_CALL(hwt_store_start(store), 0);
+	pthread_mutex_lock(&store->lock);
+	for (struct hwts_row *row = kind->begun.first; row; row = row->next)
+		row->queued_ns -= HWT_S(3600);
+	kind->begun.since_ns -= HWT_S(3600);
+	pthread_mutex_unlock(&store->lock);
+}
+
+/* The program comes when it likes: a row begun ahead for a thread would be given back by then. */
+TEST(what_waits_to_be_pulled_is_read_and_not_given_back)
+{
+	CLOSING hwt_store *store = start_pulled(1);
+
 	put(store, "a", 0);
 	wait_ready(store, 1);
-	pthread_mutex_lock(&store->lock);
-	hwts_kind_find(store, "a")->begun.first->queued_ns -= HWT_S(3600);
-	pthread_mutex_unlock(&store->lock);
-	id = put(store, "task", 0); /* the beginner wakes up, and looks for stale rows */
-	CHECK(wait_gone(store, id));
+	age(store);
 	CHECK_CALL(hwt_store_end(pull(store), 0), 0);
-	CHECK_INT(settled_stats(store).begun, ==, 2);
+	CHECK_INT(settled_stats(store).begun, ==, 1);
+}
+
+/* The database reads them before the program gets them, however late it comes. */
+TEST(what_is_cancelled_or_replaced_elsewhere_while_it_waits_to_be_pulled_does_not_start)
+{
+	CLOSING hwt_store *store = start_pulled(2), *other = open_store();
+	hwt_store_spec series = SPEC("a", 0, .period_ns = HWT_S(3600)), single = SPEC("a", 0, .key = "k");
+	int64_t cancelled = put_spec(store, &series), replaced = put_spec(store, &single);
+	hwt_store_run *run;
+
+	wait_ready(store, 2);
+	CHECK_CALL(hwt_store_cancel(other, cancelled), 0);
+	single.flags = HWT_STORE_REPLACE;
+	single.delay_ns = HWT_S(3600);
+	CHECK_INT(put_spec(other, &single), ==, replaced);
+	age(store);
+	CHECK_CALL(hwt_store_next(store, &run), EAGAIN);
+	CHECK(wait_gone(other, cancelled));
+	CHECK(wait_store_state(other, replaced, HWT_STORE_PENDING));
+	check_none(store);
+	CHECK_CALL(hwt_store_reschedule(other, replaced, 0), 0);
+	run = pull(store);
+	CHECK_INT(run->attempt, ==, 1);
+	CHECK_CALL(hwt_store_end(run, 0), 0);
+}
+
+/* Nobody asks for the rows: the beginner comes by its clock. */
+TEST(what_waits_to_be_pulled_is_read_though_nobody_asks_for_it)
+{
+	fresh_world();
+	CLOSING hwt_store *store = OPEN(.threads = 1, .lease_ns = HWT_S(1)), *other = open_store();
+	hwt_store_spec series = SPEC("a", 0, .period_ns = HWT_S(3600));
+	int64_t id;
+
+	register_pulled(store, "a", HWT_STORE_AT_LEAST_ONCE, 1);
+	CHECK_CALL(hwt_store_start(store), 0);
+	id = put_spec(store, &series);
+	wait_ready(store, 1);
+	CHECK_CALL(hwt_store_cancel(other, id), 0);
+	CHECK(wait_gone(other, id));
+	check_none(store);
 }
 
 /*

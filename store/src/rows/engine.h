@@ -154,7 +154,7 @@ struct hwts_row {
 	int8_t priority;
 	int64_t id, due_us, base_us, period_us, epoch;
 	int64_t now_us;    /* the database's clock at the begin */
-	int64_t queued_ns; /* when the row was queued for a thread */
+	int64_t queued_ns; /* hwts_boot_ns() when the row was queued, or last found to run as it was begun */
 	int32_t shard;
 	unsigned attempt;
 	const char *key, *group; /* or NULL.  key, group, data, schedule and zone lie behind the structure */
@@ -182,6 +182,7 @@ struct hwts_row {
 	bool kept;                    /* set by the end, with replaced: settings that were kept until now hold */
 	bool give_back;               /* the row was not started, and becomes pending again */
 	bool serves;   /* the series goes on, or finds its first time: settings kept for this end hold then */
+	bool asked;    /* in the queue, and being read */
 	bool ending;   /* the end has to be committed; counted in shard->ending */
 	bool again;    /* the task answered HWT_STORE_AGAIN, or the row came too late: no failure */
 	bool synced;   /* the commit of the end is synced: no crash of the server may undo it */

@@ -253,6 +253,26 @@ static int read_pending(struct hwts_conn *conn, struct begin *begin, unsigned fl
 	return hwts_run(conn, &step, 1, flags);
 }
 
+int hwts_rows_begun(struct hwts_conn *conn, struct hwts_want *wants, size_t n)
+{
+	struct begin begin = { .wants = hwts_alloc(n * sizeof(*begin.wants)),
+			       .ids = hwts_alloc(n * sizeof(*begin.ids)),
+			       .n = n,
+			       .again = true };
+	int rc = begin.wants && begin.ids ? 0 : ENOMEM;
+
+	conn->refused = false;
+	for (size_t i = 0; i < n && rc == 0; i++)
+		begin.wants[i] = &wants[i];
+	if (rc == 0)
+		rc = read_pending(conn, &begin, HWTS_READS);
+	for (size_t i = 0; i < n && rc != 0 && conn->refused; i++)
+		wants[i].locked = true; /* a row that cannot be read must not hold up the others */
+	free(begin.wants);
+	free(begin.ids);
+	return rc != 0 && conn->refused ? 0 : rc;
+}
+
 /* True: rows that are due, as far as this process knows, were not begun.  They may be locked. */
 static bool left_any(const struct begin *begin)
 {

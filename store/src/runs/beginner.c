@@ -5,8 +5,9 @@
  * The beginner begins rows ahead of the tasks, so that no task waits for a round trip, but not far ahead: a row that
  * has been begun stays with this process, and other processes can no longer cancel it.  Beyond what free threads take
  * at once it begins rows that will start within 20 ms (begun.c), estimated by the last runs of the kind.  If the next
- * runs last longer, rows that have waited for STALE_NS are given back.  A row that runs at most once is begun only when
- * a thread is free: if the process died before the start, the row would be FAILED.
+ * runs last longer, rows that have waited for 100 ms are given back; those that wait to be pulled are read instead.  A
+ * row that runs at most once is begun only when a thread is free: if the process died before the start, the row would
+ * be FAILED.
  */
 #include "ahead/ahead.h"
 #include "runs/ended.h"
@@ -25,7 +26,6 @@
 #define BATCH_BYTES ((size_t)4 << 20)
 /* Most bytes that an entry known from news alone counts for: otherwise a few forged news would fill a batch. */
 #define TOLD_BYTES ((size_t)64 << 10)
-#define STALE_NS HWT_MS(100)
 
 struct batch {
 	struct hwts_want *wants;
@@ -176,7 +176,7 @@ static void begun(hwt_store *store, struct hwts_entry *entry, struct hwts_row *r
 		return;
 	}
 	entry->between = false;
-	row->queued_ns = hwt_now();
+	row->queued_ns = hwts_boot_ns();
 	row->priority = entry->priority;
 	row->turns = entry->turn.group;
 	row->round = hwts_turns_round(&kind->turns, row->turns);
@@ -341,7 +341,7 @@ static bool may_begin(hwt_store *store)
  */
 static void wait(hwt_store *store)
 {
-	int64_t left_ns = hwts_queued(store, NULL) > 0 ? STALE_NS : INT64_MAX, wake_ns = INT64_MAX;
+	int64_t left_ns = hwts_begun_stale_ns(store), wake_ns = INT64_MAX;
 
 	HWTS_EACH_KIND (store, kind)
 		if (hwts_trusted(store)) /* otherwise the renewal wakes the beginner */
@@ -352,8 +352,28 @@ static void wait(hwt_store *store)
 		hwts_wait(store, HWTS_BEGIN);
 	else
 		hwts_wait_for(store, HWTS_BEGIN, left_ns);
-	if (!HWTS_TEST(keeps_begun))
-		hwts_give_back_stale(store, STALE_NS);
+}
+
+/* The caller holds store->lock, which is released while rows that wait to be pulled are read. */
+static void see_to_stale(hwt_store *store, struct batch *batch, unsigned *failures)
+{
+	size_t n = hwts_begun_stale(store, batch->wants, store->config.batch);
+	int64_t sent_ns = hwts_boot_ns();
+	int rc;
+
+	if (n == 0)
+		return;
+	hwts_unlock(store);
+	rc = hwts_connect_role(store, HWTS_BEGIN);
+	if (rc == 0)
+		rc = hwts_rows_begun(hwts_conn(store, HWTS_BEGIN), batch->wants, n);
+	if (rc != 0)
+		hwts_fails(store, HWTS_BEGIN, rc);
+	hwts_lock(store);
+	if (rc == 0)
+		hwts_begun_read(store, batch->wants, n, sent_ns);
+	else if (!hwts_halts(store, HWTS_BEGIN))
+		hwts_rest(store, failures);
 }
 
 static void work(hwt_store *store, struct batch *batch)
@@ -362,8 +382,12 @@ static void work(hwt_store *store, struct batch *batch)
 
 	for (unsigned turn = 0;; turn++) {
 		hwts_lock(store);
-		while (!hwts_halts(store, HWTS_BEGIN) && !may_begin(store))
+		while (!hwts_halts(store, HWTS_BEGIN)) {
+			see_to_stale(store, batch, &failures);
+			if (hwts_halts(store, HWTS_BEGIN) || may_begin(store))
+				break;
 			wait(store);
+		}
 		if (hwts_halts(store, HWTS_BEGIN)) {
 			hwts_unlock(store);
 			return;

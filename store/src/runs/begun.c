@@ -5,6 +5,7 @@
  * Some of them do not start:
  *
  *   a row that has waited for too long, or whose shard is given   is given back: pending, as before its begin
+ *   a row to be pulled that another process has changed since     is given back, and its end does as the row says
  *   a row that a call of this process has replaced                is given back, and its end files the replacement
  *   a series that a call of this process has cancelled            is given back, and its end removes the row
  *   a row that a call cancels or moves                            is lent to that call (hwts_unbegin)
@@ -15,6 +16,7 @@
 #include "runs/ender.h"
 #include "runs/begun.h"
 #include "runs/poll.h"
+#include "store/clock.h"
 #include "store/ends.h"
 #include "store/run.h"
 #include "store/shards.h"
@@ -22,6 +24,7 @@
 #include "window/window.h"
 
 #define AHEAD_NS HWT_MS(20)
+#define STALE_NS HWT_MS(100)
 #define QUEUE_BYTES ((size_t)16 << 20)
 #define BETWEEN_NS HWT_S(10) /* the patience of a call with a lock */
 
@@ -50,6 +53,7 @@ void hwts_begun_push(hwt_store *store, struct hwts_row *row)
 
 	count(store, row, 1); /* first, as the loop may assign another row to `row` */
 	kind->begun.least = last ? HWTS_MIN(kind->begun.least, row->priority) : row->priority;
+	kind->begun.since_ns = last ? kind->begun.since_ns : row->queued_ns;
 	if (last && row->priority == kind->begun.least && (int32_t)(last->round - row->round) <= 0)
 		link = kind->begun.end;
 	for (; *link && (int32_t)((*link)->round - row->round) <= 0; link = &(*link)->next) {
@@ -85,13 +89,24 @@ static struct hwts_row *unqueue(hwt_store *store, struct hwts_kind *kind, struct
 	return row;
 }
 
+/*
+ * The row waits to be pulled, and may have been cancelled or replaced by another process since it was read.  Without
+ * trust it is given back.
+ */
+static bool is_unread(const hwt_store *store, const struct hwts_row *row)
+{
+	return row->kind->pulled && hwts_trusted(store) &&
+	       hwts_boot_ns() - row->queued_ns >= store->config.lease_ns / 3;
+}
+
 /* Kinds take turns. */
 struct hwts_row *hwts_begun_next(hwt_store *store, unsigned *turn, bool pulled)
 {
 	struct hwts_kind *kind = hwts_kind_turn(store, *turn);
 
 	for (size_t i = 0, n = hwts_kind_count(store); i < n; i++, kind = hwts_kind_around(store, kind)) {
-		if (kind->pulled != pulled || !kind->begun.first || kind->begun.running >= kind->concurrency)
+		if (kind->pulled != pulled || !kind->begun.first || kind->begun.running >= kind->concurrency ||
+		    is_unread(store, kind->begun.first))
 			continue;
 		*turn += (unsigned)i + 1;
 		kind->turns.round = kind->begun.first->round;
@@ -224,18 +239,80 @@ void hwts_give_back_queued(hwt_store *store, bool all)
 }
 
 /*
- * The runs before them last longer than earlier ones: nothing more is begun ahead until some have ended.  A pulled row
- * was begun for a free place, and waits for the program alone.
+ * Rows that have waited for long
+ *
+ * Another process may cancel the series of a begun row, or replace the row, and only the row tells.  So no row waits
+ * for a thread for longer than STALE_NS.  A pulled row waits until the program comes: it is read again and again.
  */
-void hwts_give_back_stale(hwt_store *store, int64_t age_ns)
+
+static int64_t patience_ns(const hwt_store *store, const struct hwts_kind *kind)
 {
-	int64_t now_ns = hwt_now();
+	return kind->pulled ? store->config.lease_ns / 6 : STALE_NS;
+}
+
+/* When some row of the queue may have waited for too long; INT64_MAX: none will. */
+static int64_t stale_ns(const hwt_store *store, const struct hwts_kind *kind)
+{
+	if (!kind->begun.first || (kind->pulled ? !hwts_trusted(store) : HWTS_TEST(keeps_begun)))
+		return INT64_MAX;
+	return kind->begun.since_ns + patience_ns(store, kind);
+}
+
+int64_t hwts_begun_stale_ns(const hwt_store *store)
+{
+	int64_t ns = INT64_MAX;
 
 	HWTS_EACH_KIND (store, kind)
-		while (!kind->pulled && kind->begun.first && now_ns - kind->begun.first->queued_ns >= age_ns) {
-			kind->begun.run_ns = HWTS_MAX(kind->begun.run_ns, age_ns * store->config.threads);
-			hwts_give_back(store, unqueue(store, kind, &kind->begun.first));
+		ns = HWTS_MIN(ns, stale_ns(store, kind));
+	return ns == INT64_MAX ? ns : HWTS_MAX(ns - hwts_boot_ns(), 1);
+}
+
+/* The runs before this row last longer than earlier ones: nothing more is begun ahead until some have ended. */
+static void give_back_stale(hwt_store *store, struct hwts_kind *kind, struct hwts_row **link)
+{
+	kind->begun.run_ns = HWTS_MAX(kind->begun.run_ns, STALE_NS * store->config.threads);
+	hwts_give_back(store, unqueue(store, kind, link));
+}
+
+size_t hwts_begun_stale(hwt_store *store, struct hwts_want *wants, size_t most)
+{
+	int64_t now_ns = hwts_boot_ns();
+	size_t n = 0;
+
+	HWTS_EACH_KIND (store, kind) {
+		struct hwts_row **link = &kind->begun.first, *row;
+
+		if (now_ns < stale_ns(store, kind))
+			continue;
+		kind->begun.since_ns = now_ns;
+		while ((row = *link) != NULL) {
+			bool stale = now_ns - row->queued_ns >= patience_ns(store, kind);
+
+			if (stale && !kind->pulled) {
+				give_back_stale(store, kind, link);
+				continue;
+			}
+			row->asked = stale && n < most;
+			if (row->asked)
+				wants[n++] = (struct hwts_want){ .id = row->id, .epoch = row->epoch };
+			kind->begun.since_ns = HWTS_MIN(kind->begun.since_ns, row->queued_ns);
+			link = &row->next;
 		}
+	}
+	return n;
+}
+
+void hwts_begun_read(hwt_store *store, const struct hwts_want *wants, size_t n, int64_t sent_ns)
+{
+	for (size_t i = 0; i < n; i++)
+		if (!wants[i].locked)
+			hwts_give_back_changed(store, wants[i].id);
+	HWTS_EACH_KIND (store, kind)
+		for (struct hwts_row *row = kind->begun.first; row; row = row->next) {
+			row->queued_ns = row->asked ? sent_ns : row->queued_ns;
+			row->asked = false;
+		}
+	hwts_poll_wait(store, 0);
 }
 
 /* Repeats the begin, whose answer may be lost: it also takes a row that runs under this epoch already. */

@@ -25,7 +25,7 @@ void hwts_poll_destroy(hwt_store *store)
 /* The pipe holds one byte or none, so neither call waits. */
 static void show(struct hwts_poll *poll)
 {
-	bool readable = !poll->started || poll->waiting > 0;
+	bool readable = !poll->started || (poll->waiting > 0 && !poll->unread);
 	char byte = 0;
 
 	if (poll->fd[0] < 0 || readable == poll->readable)
@@ -54,6 +54,13 @@ void hwts_poll_start(hwt_store *store, bool started)
 void hwts_poll_wait(hwt_store *store, int n)
 {
 	store->poll->waiting += (unsigned)n;
+	store->poll->unread &= n < 0;
+	show(store->poll);
+}
+
+void hwts_poll_unread(hwt_store *store)
+{
+	store->poll->unread = true;
 	show(store->poll);
 }
 

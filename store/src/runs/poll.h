@@ -10,6 +10,7 @@ struct hwts_poll {
 	bool started;     /* false: readable, so that the program asks and gets ECANCELED */
 	bool readable;    /* the byte is in the pipe */
 	unsigned waiting; /* rows of pulled kinds that were begun and not yet pulled */
+	bool unread;      /* ... and have to be read before they are handed out */
 };
 
 void hwts_poll_init(hwt_store *store);
@@ -18,7 +19,8 @@ void hwts_poll_destroy(hwt_store *store);
 /* The caller holds store->lock. */
 int hwts_poll_fd(hwt_store *store, int *fd);
 void hwts_poll_start(hwt_store *store, bool started);
-void hwts_poll_wait(hwt_store *store, int n); /* n rows more, or fewer, wait to be pulled */
+void hwts_poll_wait(hwt_store *store, int n); /* n rows more, or fewer, wait to be pulled; 0: they have been read */
+void hwts_poll_unread(hwt_store *store);
 bool hwts_poll_waits(const hwt_store *store);
 
 #endif

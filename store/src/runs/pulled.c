@@ -89,6 +89,10 @@ static int next(hwt_store *store, struct hwts_pull **out)
 	row = pull ? take(store) : NULL;
 	if (!row) {
 		free(pull);
+		if (hwts_poll_waits(store)) {
+			hwts_poll_unread(store);
+			hwts_wake(store, HWTS_BEGIN);
+		}
 		return hwts_fail(EAGAIN, "nothing is due: poll the descriptor of hwt_store_fd");
 	}
 	hwts_running_init(&pull->running, store, row, NULL);

@@ -52,9 +52,10 @@ struct hwts_kind {
 	struct {
 		struct hwts_row *first, **end;
 		unsigned count, running;
-		int8_t least;   /* the smallest priority in the queue */
-		int64_t run_ns; /* mean time that a run keeps its thread; 0: none has ended yet */
-	} begun;                /* begun.c */
+		int8_t least;     /* the smallest priority in the queue */
+		int64_t run_ns;   /* mean time that a run keeps its thread; 0: none has ended yet */
+		int64_t since_ns; /* no row of the queue has an older queued_ns */
+	} begun;                  /* begun.c */
 };
 
 /* Answers from memory.  A kind that no process has registered is read again once a lease. */

@@ -226,6 +226,16 @@ static void note_moved(struct item *item, int64_t id)
 		item->is_moved |= items[i].id == id && items[i].is_moved;
 }
 
+/* What waits to be pulled may start though another process has cancelled or replaced it, but not late. */
+static void judge_off(const struct item *item)
+{
+	int64_t since_ns = sim_now() - item->off_ns;
+
+	if (sim_kinds[item->kind].flags && since_ns > sim_lease_ns / 3)
+		sim_fail("D6", 0, "timeout %u starts %.3f s after it was cancelled or replaced", number_of(item),
+			 (double)since_ns / 1e9);
+}
+
 /* Judges a start before it is counted. */
 void sim_judge_start(struct item *item, const hwt_store_run *run, const struct node *node)
 {
@@ -246,6 +256,8 @@ void sim_judge_start(struct item *item, const hwt_store_run *run, const struct n
 		sim_fail("D6", 0, "timeout %u was cancelled and starts", number_of(item));
 	if (item->replaced && !item->lost && !was_stopped && (item->is_off || !is_last_run(run, NEXT_DUE)))
 		sim_fail("D6", 0, "timeout %u was replaced and starts", number_of(item));
+	if ((item->cancelled || item->replaced) && !item->lost && !was_stopped)
+		judge_off(item);
 	if (runs_already(item, run))
 		sim_fail("D5", 0, "timeout %u starts while what it has replaced runs", number_of(item));
 	item->epoch[node->number] = begun(run)->epoch;

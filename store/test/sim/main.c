@@ -83,6 +83,7 @@ SCENE(users_that_lock_rows_of_any_table_stop_nothing_else, sim_live_beside_users
 SCENE(a_process_that_stands_still_in_an_answer_keeps_nothing_from_others, sim_live_beside_one_that_stands_still, 10)
 SCENE(processes_join_while_a_user_makes_a_kind, sim_live_beside_users_that_make_kinds, 10)
 SCENE(what_many_rests_cost_with_the_lock_held_grows_as_they_do, sim_live_with_many_rests, 1)
+SCENE(what_waits_to_be_pulled_is_cancelled_by_another_process, sim_live_with_what_waits, 5)
 SCENE(a_damaged_row_crashes_nobody, sim_live_with_damaged_rows, 30)
 
 int main(int argc, char **argv)

@@ -70,6 +70,8 @@ void *sim_pull(void *arg)
 		hwt_store_run *run = NULL;
 		int rc;
 
+		if (sim_settings.leaves && !node->halts)
+			sim_sleep((int64_t)sim_random((uint64_t)(2 * sim_lease_ns)));
 		node->out++;
 		node->pulls++;
 		rc = hwt_store_next(node->store, &run);

@@ -21,6 +21,7 @@
  *   scenes.c      the worlds in which they live
  *   promises.c    worlds in which one promise is looked at
  *   silence.c     ... and in which others stand still, hold locks, or never rest
+ *   waits.c       ... and in which what is begun waits for long
  *   odd.c         calls that must be refused
  *   faults.c      what befalls them
  *   judge.c       what must hold

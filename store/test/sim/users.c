@@ -203,6 +203,7 @@ static void note_replaced(const struct node *node, const struct item *item, int6
 		    other->may_be_cancelled)
 			continue;
 		other->replaced = true;
+		other->off_ns = sim_now();
 		other->is_off |= waits;
 	}
 }
@@ -401,6 +402,7 @@ static void is_cancelled(struct item *item, const struct version *before)
 	if (item->cancelled && is_its_own(item, before))
 		sim_fail("D2", 0, "timeout %u is cancelled twice", number_of(item));
 	item->cancelled = true;
+	item->off_ns = sim_now();
 }
 
 static hwt_store_which which_of(const struct item *item, char key[16])

@@ -47,6 +47,7 @@ struct item {
 	bool cancelled, may_be_cancelled;
 	bool is_off;          /* when its holder cancelled or replaced it, it was begun and had not started */
 	bool replaced;        /* known to be replaced, and its replacement not dropped */
+	int64_t off_ns;       /* when it was known to be cancelled or replaced */
 	int64_t epoch[NODES]; /* of its last start */
 	int64_t accepted_ns;
 	bool is_another; /* its replacement was filed: the row is now the replacement's */
@@ -104,6 +105,7 @@ struct settings {
 	bool long_tasks, poisons, pauses, kills, one_name;
 	bool rules;               /* users set rules */
 	bool damages;             /* ... and edit the tables: nothing need run after that */
+	bool leaves;              /* programs come late for what they pull */
 	bool is_flooded;          /* one group has many more due timeouts than the others */
 	bool is_crowded;          /* all timeouts are of few groups and kinds, and due at the same times */
 	void *(*use)(void *node); /* what users do; NULL: anything */
@@ -154,6 +156,9 @@ void sim_live_beside_users_that_lock(void);
 void sim_live_beside_users_that_make_kinds(void);
 void sim_live_with_rules_that_change_at_once(void);
 void sim_live_with_many_rests(void);
+
+/* waits.c */
+void sim_live_with_what_waits(void);
 
 /* odd.c */
 void sim_call_oddly(struct node *node);
