@@ -192,7 +192,7 @@ TEST(a_kind_has_numbers_of_its_own)
 	CHECK_CALL(hwt_store_read_kind_stats(store, "a", &a), 0);
 	CHECK_CALL(hwt_store_read_kind_stats(store, "b", &b), 0);
 	CHECK_INT(a.size, ==, sizeof(a));
-	CHECK_INT(a.begun, ==, 3);
+	CHECK_INT(a.begun, >=, 3); /* a row that waits too long for a thread is begun once more */
 	CHECK_INT(a.done, ==, 3);
 	CHECK_INT(a.failed, ==, 0);
 	CHECK_INT(a.shards_held, ==, 8);
