@@ -187,6 +187,41 @@ TEST(task_threads_work_again_once_one_has_worked_and_none_fails)
 	atomic_store(&hwts_test_at, NULL);
 }
 
+/* As if this time had passed since the last failure of a task thread. */
+static void calm_for(hwt_store *store, int64_t ns)
+{
+	pthread_mutex_lock(&store->conns->lock);
+	store->conns->told[HWTS_TASK].failed_ns -= ns;
+	pthread_mutex_unlock(&store->conns->lock);
+	hwts_tell_works(store, HWTS_TASK);
+}
+
+/* Between two runs of the thread that fails, others work for longer than a lease. */
+TEST(a_task_thread_that_always_fails_is_not_told_again_and_again)
+{
+	unsigned failures = 0;
+
+	fresh_world();
+	CLOSING hwt_store *store = start_noted(world.url);
+	for (unsigned i = 0; i < 10; i++) {
+		hwts_fails(store, HWTS_TASK, hwts_fail(ENOTCONN, "it is away"));
+		hwts_works(store, HWTS_TASK, &failures);
+		calm_for(store, LEASE_NS);
+	}
+	CHECK_INT(told("it is away"), ==, 2);
+	CHECK_INT(told(RUNS), ==, 1);
+	calm_for(store, LEASE_NS);
+	CHECK_INT(told(RUNS), ==, 2);
+	calm_for(store, 64 * LEASE_NS); /* what fails now is another outage */
+	hwts_fails(store, HWTS_TASK, hwts_fail(ENOTCONN, "it is away"));
+	hwts_works(store, HWTS_TASK, &failures);
+	CHECK_INT(told("it is away"), ==, 3);
+	CHECK_INT(told(RUNS), ==, 2);
+	calm_for(store, LEASE_NS);
+	CHECK_INT(told(RUNS), ==, 3);
+	atomic_store(&hwts_test_at, NULL);
+}
+
 TEST(what_a_task_thread_told_before_a_stop_is_told_again)
 {
 	fresh_world();

@@ -220,6 +220,14 @@ static bool is_told(const struct hwts_told *told, int sort)
 	return false;
 }
 
+#define CALMS 64
+
+/* A thread that has failed rests for at most two seconds. */
+static int64_t least_calm_ns(const hwt_store *store)
+{
+	return HWTS_MAX(store->config.lease_ns, HWT_S(2));
+}
+
 /*
  * A server that is away is one sort, whether a connection broke or cannot be made.  Each text of EIO is a sort.  If
  * control lacks a right, the other threads do not report the same.
@@ -232,6 +240,8 @@ void hwts_fails(hwt_store *store, unsigned what, int rc)
 	bool tells;
 
 	pthread_mutex_lock(&store->conns->lock);
+	if (hwt_now() - told->failed_ns > CALMS * least_calm_ns(store)) /* another outage */
+		told->calm_ns = 0;
 	told->failed_ns = hwt_now();
 	told->worked = false;
 	tells = !is_told(told, sort) &&
@@ -255,14 +265,16 @@ void hwts_fails_forget(hwt_store *store)
 void hwts_tell_works(hwt_store *store, unsigned what)
 {
 	struct hwts_told *told = &store->conns->told[what];
-	/* A thread that has failed rests for at most two seconds. */
-	int64_t calm_ns = what == HWTS_TASK ? HWTS_MAX(store->config.lease_ns, HWT_S(2)) : 0;
+	int64_t least_ns = least_calm_ns(store), calm_ns;
 	bool over;
 
 	pthread_mutex_lock(&store->conns->lock);
+	calm_ns = what == HWTS_TASK ? HWTS_MAX(told->calm_ns, least_ns) : 0;
 	over = told->sorts[0] != 0 && told->worked && hwt_now() - told->failed_ns >= calm_ns;
 	if (over)
-		*told = (struct hwts_told){ .worked = true };
+		*told = (struct hwts_told){ .failed_ns = told->failed_ns,
+					    .calm_ns = HWTS_MIN(2 * calm_ns, CALMS * least_ns),
+					    .worked = true };
 	pthread_mutex_unlock(&store->conns->lock);
 	if (over)
 		hwts_warn(store, "%s works again", words[what]);

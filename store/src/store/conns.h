@@ -14,6 +14,7 @@ enum {
 struct hwts_told {
 	int sorts[4];      /* of the failures that were told, newest first; all 0: the errand works */
 	int64_t failed_ns; /* hwt_now() of the last failure */
+	int64_t calm_ns;   /* of task threads: for how long none may fail until they work again; 0: the least */
 	bool worked;       /* an exchange has worked since */
 };
 
@@ -46,7 +47,8 @@ void hwts_fails_forget(hwt_store *store);                 /* at a stop: no task 
 void hwts_works(hwt_store *store, unsigned what, unsigned *failures);
 /*
  * Warns that an errand works again.  One task thread may work while others fail, so task threads work again once one
- * of them has worked and none has failed for a lease: control calls this for them.
+ * of them has worked and none has failed for a lease: control calls this for them.  A thread that always fails may
+ * seldom have a run, so that time is twice as long after each end, up to 64 leases.
  */
 void hwts_tell_works(hwt_store *store, unsigned what);
 int hwts_conns_get(hwt_store *store, struct hwts_conn **conn);
