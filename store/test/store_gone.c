@@ -449,6 +449,23 @@ TEST(tables_that_were_made_again_from_a_dump_are_told)
 	atomic_store(&hwts_test_at, NULL);
 }
 
+/* The lease is renewed all the time, so that nothing but the shards tells. */
+TEST(tables_that_were_made_again_without_shards_are_told_as_such)
+{
+	NEEDS_POSTGRES();
+	fresh_world();
+	CLOSING hwt_store *store = start_noted(world.url);
+	(void)query("create table %s_kept as select * from %s_member", world.schema, world.schema);
+	replace_tables();
+	(void)query("insert into %s_member select * from %s_kept", world.schema, world.schema);
+	(void)query("delete from %s_shard", world.schema);
+	is_told_once(store, "no row for kind a");
+	WAIT_FOR(told("were replaced beside this process") > 0);
+	CHECK_INT(told("were replaced beside this process"), ==, 1);
+	CHECK_INT(told("the lease of"), ==, 0);
+	atomic_store(&hwts_test_at, NULL);
+}
+
 /*
  * Row level security
  */

@@ -287,7 +287,6 @@ static int renewed(hwt_store *store, const struct hwts_renewal *renewal, int64_t
 static int check_shards(hwt_store *store, const struct hwts_renewal *renewal)
 {
 	const struct hwts_kind *bare = NULL;
-	bool ignored = false; /* remade: the text below says enough */
 	int rc;
 
 	hwts_lock(store);
@@ -307,7 +306,7 @@ static int check_shards(hwt_store *store, const struct hwts_renewal *renewal)
 	if (!bare)
 		return 0;
 	hwts_window_drop_lost(store);
-	rc = hwts_check_here(store, hwts_conn(store, HWTS_CONTROL), true, &ignored);
+	rc = hwts_check_here(store, hwts_conn(store, HWTS_CONTROL), true, &store->share->loss.remade);
 	return rc ? rc
 		  : hwts_fail(EIO,
 			      "%s_shard has no row for kind %s: it was emptied, or restored in part: restore it from a "
