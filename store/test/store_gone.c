@@ -675,7 +675,7 @@ TEST(a_role_that_may_not_take_shards_is_told_once)
 TEST(a_role_that_may_only_read_is_told_as_such_and_once)
 {
 	NEEDS_POSTGRES();
-	char role[64], url[TEXT_MAX];
+	char role[64], url[TEXT_MAX], error[512];
 	uint64_t trips;
 
 	fresh_role(role, url);
@@ -696,7 +696,11 @@ TEST(a_role_that_may_only_read_is_told_as_such_and_once)
 	(void)query("alter role %s set default_transaction_read_only = on", role);
 	CHECK_CALL(hwt_store_start(store), EACCES);
 	CHECK(strstr(hwt_store_error(), READ_ONLY) != NULL);
+	CHECK_INT(open_noted(url, error), ==, 0); /* what only looks may open it, and is told */
+	CHECK_INT(told(READ_ONLY), ==, 1);
 	(void)query("alter role %s reset default_transaction_read_only", role);
+	CHECK_INT(open_noted(url, error), ==, 0);
+	CHECK_INT(warning_count, ==, 0);
 	CHECK_CALL(hwt_store_start(store), 0);
 }
 

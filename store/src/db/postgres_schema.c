@@ -116,5 +116,10 @@ int hwts_pg_prepare(struct hwts_conn *base)
 	}
 	if (rc == 0)
 		rc = hwts_check_version(base->db, version);
-	return rc == 0 ? make_home(conn) : rc;
+	if (rc == 0)
+		rc = make_home(conn);
+	/* A program that only looks needs no more. */
+	if (rc == 0 && hwts_pg_says_reads(conn) != 0)
+		hwts_cut(base->db->notice, sizeof(base->db->notice), hwts_fail_text(), strlen(hwts_fail_text()));
+	return rc;
 }
