@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * How much of a kind is due and has not started, and how much runs: of the rows that are due first.  And why what is
- * due waits, as the processes of the kind say.
+ * due waits, as the processes of the kind say, and what helps.
  */
 #include "jobs.h"
 
 #include <errno.h>
 #include <inttypes.h>
+#include <string.h>
 
 #define LOOKS 100 /* rows of a kind: a page of hwt_store_each, so one read of the database */
 
@@ -49,23 +50,32 @@ int read_backlog(hwt_store *store, const char *kind, int64_t now_us, struct back
  * Reasons
  */
 
+#define MORE "more processes, more threads or shorter tasks help"
+
 static const struct {
-	const char *word, *says;
+	const char *word, *says, *helps;
 } reasons[HWT_STORE_WAITS] = {
-	[HWT_STORE_STARTS] = { "starts", "is about to start" },
-	[HWT_STORE_WAITS_THREAD] = { "thread", "all threads are busy" },
-	[HWT_STORE_WAITS_CAP] = { "cap", "as many of the group run as may" },
-	[HWT_STORE_WAITS_RATE] = { "rate", "the group's rate" },
-	[HWT_STORE_WAITS_TURN] = { "turn", "other groups go first" },
-	[HWT_STORE_WAITS_PAUSE] = { "pause", "paused" },
-	[HWT_STORE_WAITS_ELSEWHERE] = { "elsewhere", "runs of a dead process still count" },
-	[HWT_STORE_WAITS_RULES] = { "rules", "new rules are being read" },
-	[HWT_STORE_WAITS_READ] = { "read", "not read yet" },
-	[HWT_STORE_WAITS_ZONE] = { "zone", "the time zone cannot be read" },
-	[HWT_STORE_WAITS_ROW] = { "row", "rows are locked, damaged or refused" },
-	[HWT_STORE_WAITS_LEASE] = { "lease", "a process is silent, or gives its shards away" },
-	[HWT_STORE_WAITS_DATABASE] = { "database", "a process has no connection that can write" },
-	[HWT_STORE_WAITS_NOBODY] = { "nobody", "no process runs it" },
+	[HWT_STORE_STARTS] = { "starts", "is about to start", "" },
+	[HWT_STORE_WAITS_THREAD] = { "thread", "all threads are busy", MORE },
+	[HWT_STORE_WAITS_CAP] = { "cap", "as many of the group run as may", "hwt-jobs limit changes that" },
+	[HWT_STORE_WAITS_RATE] = { "rate", "the group may not start more yet", "hwt-jobs limit changes that" },
+	[HWT_STORE_WAITS_TURN] = { "turn", "other groups go first", MORE },
+	[HWT_STORE_WAITS_PAUSE] = { "pause", "paused", "hwt-jobs resume goes on" },
+	[HWT_STORE_WAITS_ELSEWHERE] = { "elsewhere", "runs of a dead process still count",
+					"look for what locks the rows of these runs" },
+	[HWT_STORE_WAITS_RULES] = { "rules", "new rules are being read",
+				    "look for what locks the tables of groups and shards" },
+	[HWT_STORE_WAITS_READ] = { "read", "not read yet",
+				   "look for locks and old transactions in the database; a backlog takes its time" },
+	[HWT_STORE_WAITS_ZONE] = { "zone", "the time zone cannot be read", "install tzdata where its process runs" },
+	[HWT_STORE_WAITS_ROW] = { "row", "rows are locked, damaged or refused",
+				  "look for what locks them; the warnings of the process say more" },
+	[HWT_STORE_WAITS_LEASE] = { "lease", "a process is silent, or gives its shards away",
+				    "look whether its processes and their machines run, and at their warnings" },
+	[HWT_STORE_WAITS_DATABASE] = { "database", "a process has no connection that can write",
+				       "its warnings say why: rights, a standby, default_transaction_read_only" },
+	[HWT_STORE_WAITS_NOBODY] = { "nobody", "no process runs it",
+				     "start one; if one should run, its warnings, or hwt-jobs by its URL, say why" },
 };
 
 void json_waiting(const struct jobs *jobs, bool *first, const hwt_store_kind_info *info)
@@ -97,7 +107,20 @@ void print_waiting(const hwt_store_kind_info *info)
 			write_duration(info->waiting_oldest_ns[i], oldest, sizeof(oldest));
 			fputs("  ", stdout);
 			print_cut(info->kind, 0);
-			printf(": %" PRIu64 " wait, the oldest for %s: %s%s%s%s\n", info->waiting[i], oldest,
-			       reasons[i].says, told ? " (unchanged for " : "", told ? age : "", told ? ")" : "");
+			printf(": %" PRIu64 " wait, the oldest for %s: %s%s%s%s -> %s\n", info->waiting[i], oldest,
+			       reasons[i].says, told ? " (unchanged for " : "", told ? age : "", told ? ")" : "",
+			       reasons[i].helps);
 		}
+}
+
+static bool say_why(void *ctx, const hwt_store_kind_info *info)
+{
+	if (!ctx || strcmp(info->kind, ctx) == 0)
+		print_waiting(info);
+	return true;
+}
+
+void print_why(const struct jobs *jobs, char *kind)
+{
+	(void)hwt_store_each_kind(jobs->store, say_why, kind);
 }

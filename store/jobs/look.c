@@ -221,6 +221,8 @@ int list(struct jobs *jobs)
 		fputs(listing.count ? "\n]\n" : "]\n", jobs->out);
 	if (!jobs->json && listing.count == 0)
 		fputs("nothing there\n", stderr);
+	else if (!jobs->json && (!jobs->states || jobs->states & PENDING))
+		print_why(jobs, jobs->n == 1 ? jobs->words[0] : NULL);
 	if (listing.more && !jobs->json)
 		fprintf(stderr, "... and more: -n shows more of them, --state, --group and a kind fewer\n");
 	return DONE;
@@ -299,6 +301,8 @@ int show(struct jobs *jobs)
 		fputc('\n', jobs->out);
 	} else if (rc == 0) {
 		print_info(jobs, &info);
+		if (info.state == HWT_STORE_PENDING && info.due_us <= wall_us())
+			print_why(jobs, info.kind);
 	}
 	free(info.data);
 	return rc == 0 ? DONE : report(jobs, rc, "show");

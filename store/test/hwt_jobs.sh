@@ -378,12 +378,21 @@ why_it_waits() {
 	ends 0 pause job
 	"$BUILD/examples/jobs" -d "$url" run >/dev/null 2>&1 &
 	runner=$!
-	comes 'job: 1 wait, the oldest for .*: paused (unchanged for .*)$' stats job
+	for command in 'stats job' 'stats' 'list job' 'list' 'list job --state pending' 'show job --key late' top; do
+		# shellcheck disable=SC2086 # words
+		comes '^  job: 1 wait, the oldest for .*: paused (unchanged for .*) -> hwt-jobs resume goes on$' $command
+	done
 	comes '"waiting": {"pause": {"count": 1, "oldest_ns": [1-9][0-9]*}}, "waiting_age_ns": [1-9]' --json stats job
 	comes '^hwt_store_kind_waiting{kind="job",reason="pause"} 1$' stats --prometheus
 	kill $runner
 	wait $runner
-	comes 'job: 1 wait, the oldest for .*: no process runs it$' stats job
+	comes 'job: 1 wait, the oldest for .*: no process runs it -> start one; if one should run, .*$' stats job
+	ends 0 put job x --at 1h --key far
+	ends 0 show job --key far
+	grep 'wait' "$work/out"
+	ends 0 list job --state failed,running
+	grep 'wait' "$work/out"
+	ends 0 cancel job --key far
 	ends 0 cancel job --key late
 	ends 0 resume job
 }

@@ -156,9 +156,9 @@ const REASONS = {
 	read: ["its process has not read it yet", "Look for locks and old transactions in the database; a backlog takes its time."],
 	zone: ["its time zone cannot be read", "Install tzdata where its process runs."],
 	row: ["rows are locked, damaged or refused", "Look for what locks them; the warnings of the process say more."],
-	lease: ["its process is silent, or gives it away", "Look whether its processes and their machines run."],
-	database: ["its process has no connection that can write", "Look at the connection and its rights; a standby cannot be written to."],
-	nobody: ["no process runs it", "Start a process that runs it."],
+	lease: ["its process is silent, or gives it away", "Look whether its processes and their machines run, and at their warnings."],
+	database: ["its process has no connection that can write", "Its warnings say why: rights, a standby, default_transaction_read_only."],
+	nobody: ["no process runs it", "Start a process that runs it. If one should run, its warnings, or hwt-jobs by its URL, say why."],
 };
 
 // Of the oldest of a kind: as its processes told when they renewed their leases, or the database does.
