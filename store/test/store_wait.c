@@ -201,10 +201,9 @@ TEST(a_group_or_its_kind_is_paused)
  * Reasons that no user has asked for
  */
 
-/* The database does not let this process begin the run of a dead process. */
-TEST(a_run_of_a_dead_process_counts)
+/* The database does not let this process begin the run of a dead process, and two others of its group wait. */
+static void start_with_a_dead_run(hwt_store *store)
 {
-	CLOSING hwt_store *store = fresh_store();
 	hwt_store_spec spec = SPEC("a", -1, .group = "b", .key = "bad");
 
 	register_kind(store, "a", hold, NULL, HWT_STORE_AT_LEAST_ONCE);
@@ -219,12 +218,24 @@ TEST(a_run_of_a_dead_process_counts)
 	CHECK(wait_held(store, 8));
 	WAIT_FOR(waiting(store, HWT_STORE_WAITS_ROW) == 1);
 	put_in(store, "b", 2);
-	WAIT_FOR(waiting(store, HWT_STORE_WAITS_ELSEWHERE) == 2);
-	CHECK_INT(waiting(store, HWT_STORE_WAITS_CAP), ==, 0);
-	CHECK_INT(waiting(store, HWT_STORE_WAITS_ROW), ==, 1);
+}
+
+static void end_the_dead_run(hwt_store *store)
+{
 	accept_again("update");
 	CHECK_CALL(hwt_store_limit(store, "a", NULL, NULL), 0);
 	CHECK(wait_count(&ended, 2));
+}
+
+TEST(a_run_of_a_dead_process_counts)
+{
+	CLOSING hwt_store *store = fresh_store();
+
+	start_with_a_dead_run(store);
+	WAIT_FOR(waiting(store, HWT_STORE_WAITS_ELSEWHERE) == 2);
+	CHECK_INT(waiting(store, HWT_STORE_WAITS_CAP), ==, 0);
+	CHECK_INT(waiting(store, HWT_STORE_WAITS_ROW), ==, 1);
+	end_the_dead_run(store);
 	WAIT_FOR(waiting(store, HWT_STORE_WAITS_ELSEWHERE) == 0);
 }
 
@@ -646,6 +657,17 @@ TEST(a_refused_row_is_warned_of)
 		check_over(HWT_STORE_WAITS_ROW);
 		CHECK_CALL(hwt_store_close(store), 0);
 	}
+}
+
+TEST(a_run_of_a_dead_process_is_warned_of)
+{
+	CLOSING hwt_store *store = FRESH(WARNS);
+
+	hear_warnings();
+	start_with_a_dead_run(store);
+	WAIT_FOR(atomic_load(&told[HWT_STORE_WAITS_ELSEWHERE].begins) > 0);
+	end_the_dead_run(store);
+	check_over(HWT_STORE_WAITS_ELSEWHERE);
 }
 
 TEST(what_is_not_read_is_warned_of)
