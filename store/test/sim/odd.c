@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Calls that must be refused, and what the counts of an operator must say; world.h. */
 #include "world.h"
+#include "base/waits.h"
+#include "statements.h"
 
 #include <stdio.h>
 
@@ -46,23 +48,56 @@ static void put_too_many(struct node *node)
 	SIM_CHECK(hwt_store_put_many(node->store, specs, TOO_MANY, NULL) == EINVAL);
 }
 
-/*
- * Counts rows that have been due for a while and are not begun, though their process has held the shard all the time.
- */
-static uint64_t count_overdue(const struct node *node)
+/* True: the row has been due for a while and is not begun, and the node holds its shard. */
+static bool is_overdue(const struct node *node, const struct version *t)
+{
+	struct act act = { .sees = sim_server.commits };
+
+	return t->n[STATE] == 1 && t->n[DUE] < sim_server_us() - 2 * HWTS_S_US &&
+	       (!t->made || t->made->commit_ns < sim_now() - HWT_S(2)) && !sim_item_of(t)->is_moved &&
+	       sim_holds(node, sim_shard(&act, t->n[SHARD_OF], NULL));
+}
+
+static uint64_t count_overdue(const struct node *node, bool paused)
 {
 	uint64_t count = 0;
 
 	EACH_COMMITTED (TIMEOUT, t)
-		count += t->n[STATE] == 1 && t->n[DUE] < sim_server_us() - 2 * HWTS_S_US && sim_is_owner(node, t) &&
-			 (!t->made || t->made->commit_ns < sim_now() - HWT_S(2)) && !sim_item_of(t)->is_moved;
+		count += is_overdue(node, t) && (!paused || sim_is_paused(sim_item_of(t)));
 	return count;
 }
 
-static void read_stats(struct node *node)
+/*
+ * In peace, each reason is one that there is, and what is paused is told as paused.  A shard that is not read yet counts
+ * as one timeout, and one that is given away has another reason.
+ */
+static void judge_reasons(const struct node *node, const hwt_store_stats *stats)
+{
+	static const hwt_store_wait of_rules[] = { HWT_STORE_WAITS_PAUSE, HWT_STORE_WAITS_CAP, HWT_STORE_WAITS_RATE,
+						   HWT_STORE_WAITS_ELSEWHERE },
+				    never[] = { HWT_STORE_WAITS_ZONE, HWT_STORE_WAITS_DATABASE,
+						HWT_STORE_WAITS_NOBODY };
+	const uint64_t *waiting = stats->waiting;
+	const char *name = node->process->name;
+
+	if (!sim_settings.most_late_ns || !stats->trusted)
+		return;
+	for (size_t i = 0; i < HWTS_COUNT(never); i++)
+		if (waiting[never[i]] > 0)
+			sim_fail("reasons", 0, "of %s: %s", name, hwts_wait_word(never[i]));
+	for (size_t i = 0; i < HWTS_COUNT(of_rules); i++)
+		if (waiting[of_rules[i]] > 0 && !sim_is_reason(of_rules[i]))
+			sim_fail("reasons", 0, "of %s: %s, and no rule says so", name, hwts_wait_word(of_rules[i]));
+	if (waiting[HWT_STORE_WAITS_READ] + waiting[HWT_STORE_WAITS_RULES] + waiting[HWT_STORE_WAITS_LEASE] == 0 &&
+	    hwts_test_window == 0 && waiting[HWT_STORE_WAITS_PAUSE] < count_overdue(node, true))
+		sim_fail("reasons", 0, "of %s: %d are paused, and not %d", name, (int)count_overdue(node, true),
+			 (int)waiting[HWT_STORE_WAITS_PAUSE]);
+}
+
+void sim_judge_stats(struct node *node)
 {
 	hwt_store_stats stats = { .size = sizeof(stats) };
-	uint64_t overdue = count_overdue(node);
+	uint64_t overdue = count_overdue(node, false);
 	const struct sim_process *process = node->process;
 
 	SIM_CHECK(hwt_store_read_stats(node->store, &stats) == 0);
@@ -71,6 +106,7 @@ static void read_stats(struct node *node)
 	if (stats.overdue < overdue && sim_settings.most_late_ns && hwts_test_window == 0)
 		sim_fail("statistics", 0, "of %s say that %d are overdue, and not %d", process->name,
 			 (int)stats.overdue, (int)overdue);
+	judge_reasons(node, &stats);
 }
 
 /* The lateness of the last minute may include a start up to a second before. */
@@ -94,7 +130,7 @@ void sim_call_oddly(struct node *node)
 	else if (sim_hit(3))
 		sim_count_inside(node);
 	else if (sim_hit(2))
-		read_stats(node);
+		sim_judge_stats(node);
 	else
 		read_lateness(node);
 }

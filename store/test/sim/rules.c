@@ -255,6 +255,32 @@ void sim_note_end(const struct item *item)
 	ruled[item->kind][item->group].moved_ns = sim_now();
 }
 
+/* News of a change of rules may not have come to all processes, though nothing holds it up. */
+static bool is_news(unsigned kind, unsigned group)
+{
+	return (ruled[kind][group].ever || ruled[kind][0].ever) && changed_ns(kind, group) > sim_now() - HWT_S(2);
+}
+
+bool sim_is_paused(const struct item *item)
+{
+	return !is_news(item->kind, item->group) && rules_of(item->kind, item->group).paused;
+}
+
+/* True: some rules give timeouts this reason to wait, or may have given it until now. */
+bool sim_is_reason(hwt_store_wait why)
+{
+	for (unsigned kind = 0; kind < KINDS; kind++)
+		for (unsigned group = 0; group < GROUPS; group++) {
+			struct rules rules = rules_of(kind, group);
+
+			if (is_news(kind, group) || (why == HWT_STORE_WAITS_PAUSE && rules.paused) ||
+			    (why == HWT_STORE_WAITS_RATE && rules.every_ns > 0) ||
+			    (why != HWT_STORE_WAITS_RATE && why != HWT_STORE_WAITS_PAUSE && rules.running > 0))
+				return true;
+		}
+	return false;
+}
+
 /* The database refuses a row of the group: a begin without a reply may have made it run, and then it has no end. */
 static bool is_blocked_for_ever(const struct item *item, const struct rules *rules)
 {
@@ -335,6 +361,8 @@ static void pause(struct node *node, unsigned kind, unsigned group)
 	sim_tell("pauses %s of %s: %d", name(group), sim_kinds[kind].name, rc);
 	(void)is_done("pause", rc);
 	sim_sleep(sim_some_time(2 * sim_lease_ns));
+	if (sim_settings.tells)
+		sim_judge_stats(node);
 	resume(node, kind, group);
 }
 

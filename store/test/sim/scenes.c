@@ -141,7 +141,7 @@ void sim_live_with_puts_that_replace(void)
 	live();
 }
 
-static void live_in_peace(bool is_crowded)
+static void live_in_peace(bool is_crowded, bool tells)
 {
 	sim_settle_world();
 	sim_lease_ns = HWT_S(12) << (is_crowded ? 0 : sim_random(8));
@@ -153,6 +153,7 @@ static void live_in_peace(bool is_crowded)
 					  .pauses = sim_hit(2),
 					  .rules = is_crowded || sim_hit(2),
 					  .is_crowded = is_crowded,
+					  .tells = tells,
 					  .one_name = sim_hit(2) };
 	start_all();
 	for (unsigned i = 0; i < node_count; i++)
@@ -168,13 +169,19 @@ static void live_in_peace(bool is_crowded)
 /* Nothing is ever out of order, so each timeout starts at once, and the safety net finds nothing. */
 void sim_live_in_peace(void)
 {
-	live_in_peace(false);
+	live_in_peace(false, false);
 }
 
 /* Many timeouts are due at once, of groups with caps, rates and pauses. */
 void sim_live_under_rules(void)
 {
-	live_in_peace(true);
+	live_in_peace(true, false);
+}
+
+/* The same, and users ask why timeouts wait. */
+void sim_live_and_tell(void)
+{
+	live_in_peace(true, true);
 }
 
 static void *do_nothing(void *node)

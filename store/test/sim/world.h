@@ -108,6 +108,7 @@ struct settings {
 	bool leaves;              /* programs come late for what they pull */
 	bool is_flooded;          /* one group has many more due timeouts than the others */
 	bool is_crowded;          /* all timeouts are of few groups and kinds, and due at the same times */
+	bool tells;               /* users ask why what they have paused does not run */
 	void *(*use)(void *node); /* what users do; NULL: anything */
 };
 extern struct settings sim_settings;
@@ -123,6 +124,7 @@ void sim_live(void);
 void sim_live_with_puts_that_replace(void);
 void sim_live_in_peace(void);
 void sim_live_under_rules(void);
+void sim_live_and_tell(void);
 void sim_live_beside_a_flood(void);
 void sim_live_asleep(void);
 void sim_live_refused(void);
@@ -196,6 +198,9 @@ void sim_draw_group(unsigned *kind, unsigned *group);            /* for a crowd 
 void sim_rule(struct node *node);                                /* a user sets or lifts a rule */
 void sim_lift_rules(struct node *node);                          /* all rules */
 bool sim_is_ruled(const struct item *item);                      /* by any rule so far */
+bool sim_is_paused(const struct item *item);                     /* and all processes know it */
+bool sim_is_reason(hwt_store_wait why);                          /* to wait, for some timeout */
+void sim_judge_stats(struct node *node);
 void sim_judge_rules(const struct item *item, bool was_stopped); /* judges a start before it is counted */
 void sim_note_end(const struct item *item);
 int64_t sim_waits_since_us(const struct item *item, int64_t since_us, int64_t *more_us); /* for its group */
