@@ -23,6 +23,7 @@
 #     TIME resume? KIND GROUP                            TIME resume KIND GROUP RC
 #     TIME start ITEM ID KIND ATTEMPT EPOCH DUE MISSED   EPOCH: of its shard; MISSED: periods that are merged into it
 #     TIME end ITEM ID ATTEMPT EPOCH RC MINE             MINE: hwt_store_is_mine(), asked after TIME
+#     TIME waits KIND REASON=COUNT ...                   why timeouts wait there: a reason of hwt_store_wait and how many have it
 #     TIME lost                                          this process lost its lease
 #     TIME pause FROM                                    this process had no processor since; of the nemesis: nobody had
 #     TIME clock? OFFSET                                 TIME clock OFFSET   from the one to the other its clock, which is the database's, was set
@@ -59,7 +60,7 @@ my $AHEAD = 120_000;    # a run may be begun so far ahead of its time: 20 ms, an
 my $SETTLE = 3_000_000; # by then the end of a run is in the database, if nothing disturbs it
 my $LINGER = 12_000_000; # so long the server may go on with what a killed process asked for: its patience with a lock is 10 s
 
-my (%item, %versions, %by_key, %group, %cancels, %moves, %key_of, %trouble, %blow, %killed, @away, @clock, %clock_of, @all_starts, %rules, %of_group);
+my (%item, %versions, %by_key, %group, %cancels, %moves, %key_of, %trouble, %blow, %killed, @away, @clock, %clock_of, @all_starts, %rules, %of_group, @waits);
 my ($lease, $max_attempts, $patience, $over) = (2_000_000, 20, 60_000_000, 0); # OVER: the last time of all
 my (%wrong, @shown);
 my $stories = 3; # as many are told
@@ -119,6 +120,8 @@ my %reader = (
 		my $start = first { $_->{log} eq $log && $_->{end} == $NEVER && $_->{epoch} == $epoch } reverse @{ item($name)->{starts} };
 		return wrong('log', "$log: an end without a start, item $name") unless $start;
 		@$start{ 'end', 'rc', 'mine' } = ($time, $rc, $mine) },
+	'waits' => sub { my ($log, $time, $kind, @why) = @_;
+		push @waits, { log => $log, time => $time, kind => $kind, why => [map { /^(\w+)=/ ? $1 : () } @why] } },
 	'lost' => sub { my ($log, $time) = @_; push @{ $_->{$log} }, $time for \%trouble, \%blow },
 	'world' => sub { (undef, undef, $lease, $max_attempts, $patience) = @_ },
 	'load' => sub { my (undef, undef, $percent) = @_; $_ *= max(1, $percent / 100) for $patience, $SETTLE, $LINGER },
@@ -751,6 +754,22 @@ sub judge_pauses {
 	}
 }
 
+# Each reason to wait is one that there is: no timeout has a zone, a process that tells is there, and what rules keep back has rules.
+sub judge_waits {
+	my %words = (pause => 'halt', cap => 'limit', rate => 'limit', elsewhere => 'limit');
+	for my $told (grep { undisturbed($_->{log}, $_->{time}) } @waits) {
+		my $time = $told->{time};
+		for my $why (@{ $told->{why} }) {
+			my @rules = map { $rules{$_} } grep { m{^$told->{kind}/} } keys %rules;
+			my @asked = grep { $_->{begin} <= $time } map { my $rules = $_; grep { my $asked = $_;
+				$why ne 'pause' || !any { $_->{rc} == 0 && $_->{begin} > $asked->{end} && $_->{end} + news() + $lease < $time } @{ $rules->{resume} // [] } }
+				@{ $rules->{ $words{$why} // '' } // [] } } @rules;
+			wrong('waits', "$told->{log} says $why of kind $told->{kind} at $time, and that is not so")
+				if $why =~ /^(?:zone|nobody)$/ || ($words{$why} && !@asked);
+		}
+	}
+}
+
 # A copy: what runs, on whichever process, or was begun on one that has died.
 sub judge_group_copy {
 	my ($copy, $rows) = @_;
@@ -886,6 +905,7 @@ for my $of (sort keys %of_group) {
 	judge_limits($of, $of_group{$of});
 	judge_pauses($of, $of_group{$of});
 }
+judge_waits();
 judge_copy($_) for sort glob "$folder/*.copy";
 
 my @fates = qw(done cancelled replaced FAILED left lost);
@@ -902,6 +922,7 @@ printf "# %d starts, %d after the first; the longest wait %.2f s\n", scalar @all
 	sum0(map { max(0, @{ $_->{starts} } - 1) } values %item), ($late{worst} // 0) / 1e6;
 printf "# %d starts in groups with a limit, %d pauses\n", sum0(map { scalar @{ $of_group{$_} // [] } } grep { $rules{$_}{limit} } keys %rules),
 	sum0(map { scalar happened(@{ $_->{halt} // [] }) } values %rules);
+printf "# of %d reasons to wait %d are pauses\n", sum0(map { scalar @{ $_->{why} } } @waits), scalar grep { $_ eq 'pause' } map { @{ $_->{why} } } @waits;
 fail_overs();
 print "# $_\n" for @shown;
 for my $name (uniq(map { /^\S+ item (\d+)/ ? $1 : () } @shown)) {

@@ -169,7 +169,7 @@ broken() {
 	said=$(perl store/test/history.pl "$folder" 2>&1)
 	case $? in
 	0) result "$name" "it passed" ;;
-	*) result "$name" "$([ "$(printf '%s\n' "$said" | sed -n 's/^# \(D[1-6]\|G1\|pause\|key\|period\|log\) /\1 /p')" = "$(printf '%s\n' "$@")" ] ||
+	*) result "$name" "$([ "$(printf '%s\n' "$said" | sed -n 's/^# \(D[1-6]\|G1\|pause\|waits\|key\|period\|log\) /\1 /p')" = "$(printf '%s\n' "$@")" ] ||
 		printf '%s\n' "$said")" ;;
 	esac
 }
@@ -560,6 +560,12 @@ broken starts_without_a_token "sed -i 's/^9700000 start 52/9500000 start 52/; s/
 broken a_start_in_a_pause "sed -i 's/^9300000 start 46/7200000 start 46/; s/^9310000 end 46/7210000 end 46/' a.log" "pause item 46 started 3199000 us after the pause of group 0/p"
 broken a_start_in_a_pause_of_its_kind "sed -i 's/halt\(.\) 0 p/halt\1 0 -/; s/halt 0 p/halt 0 -/; s/resume\(.\) 0 p/resume\1 0 -/; s/resume 0 p/resume 0 -/' nemesis.log
 	sed -i 's/^9300000 start 46/7200000 start 46/; s/^9310000 end 46/7210000 end 46/' a.log" "pause item 46 started 3199000 us after the pause of group 0/p"
+fine reasons_that_there_are "printf '%s\n' '6000000 waits 0 pause=1 cap=2' '9000000 waits 0 pause=1 rate=3 elsewhere=1' '9000000 waits 1 row=1 thread=3' >>c.log"
+fine a_reason_of_a_process_that_was_stopped "echo '6000000 waits 1 pause=1' >>c.log; echo '5500000 stop c' >>nemesis.log"
+broken a_pause_that_is_told_before_it_is "echo '3000000 waits 0 pause=1' >>c.log" "waits c says pause of kind 0 at 3000000, and that is not so"
+broken a_pause_that_is_told_after_it_was "echo '11800000 waits 0 pause=1' >>c.log" "waits c says pause of kind 0 at 11800000, and that is not so"
+broken a_limit_of_another_kind "echo '6000000 waits 1 thread=1 cap=1' >>c.log" "waits c says cap of kind 1 at 6000000, and that is not so"
+broken a_zone_where_there_are_none "echo '6000000 waits 0 zone=1' >>c.log" "waits c says zone of kind 0 at 6000000, and that is not so"
 broken started_late_after_a_resume "sed -i 's/^9300000 start 46/99300000 start 46/; s/^9310000 end 46/99310000 end 46/' a.log" "D5 item 46 waited 91299000 us for attempt 1"
 
 history=all_puts

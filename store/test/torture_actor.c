@@ -12,6 +12,7 @@
  *            one in four puts another timeout in it.
  */
 #include "torture_actor.h"
+#include "base/waits.h"
 
 #include <poll.h>
 
@@ -227,6 +228,25 @@ static void set_clock(struct actor_self *self)
 		hwts_poke(self->store);
 }
 
+/* Logs why timeouts of each kind wait. */
+static void say_waits(struct actor_self *self)
+{
+	for (unsigned kind = 0; kind < 3; kind++) {
+		hwt_store_stats stats = HWT_STORE_STATS_INIT;
+		char text[256] = "";
+		size_t at = 0;
+
+		if (hwt_store_read_kind_stats(self->store, kind_names[kind], &stats) != 0)
+			continue;
+		for (size_t why = HWT_STORE_STARTS + 1; why < HWT_STORE_WAITS; why++)
+			if (stats.waiting[why] > 0 && at < sizeof(text))
+				at += (size_t)snprintf(text + at, sizeof(text) - at, " %s=%" PRIu64,
+						       hwts_wait_word(why), stats.waiting[why]);
+		if (at > 0)
+			history(self->log, "waits %u%s", kind, text);
+	}
+}
+
 /* Logs the clock for a reader. */
 static void say_clock(struct actor_self *self)
 {
@@ -264,9 +284,11 @@ int torture_actor(const char *url, const char *folder, const char *name, unsigne
 	if (!putters_start(self, seed + (uint64_t)number * 16) || !start_pullers(self))
 		return 2;
 	(void)start(self);
-	while (!asked_to_end) {
+	for (unsigned i = 1; !asked_to_end; i++) {
 		sleep_us(10000);
 		set_clock(self);
+		if (i % 50 == 0)
+			say_waits(self);
 		if (!asked_to_restart)
 			continue;
 		asked_to_restart = 0;
