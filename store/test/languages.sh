@@ -100,13 +100,15 @@ one_kind() {
 		store/doc/languages.md >"$work/rights.sql"
 	sql -c 'create role web login' -c 'create role other login' -c "select from hwt_make_kind('reminder')"
 	sql -f "$work/rights.sql" || echo "exit $?"
-	sql -U web -c "select 'no id' where remind('call bob', now() + interval '1 day', 'bob') is null" || echo "exit $?"
-	[ "$(sql -U web -c "select forget('bob')" -c "select forget('bob')")" = "cancelled
+	bob=8d4f2c1e-0000-4000-8000-000000000b0b
+	sql -U web -c "select 'no id' where remind('{\"call\": \"bob\"}', now() + interval '1 day', '$bob') is null" || echo "exit $?"
+	[ "$(sql -c "select convert_from(data, 'UTF8')::jsonb ->> 'call' from hwt_timeout where key = '$bob'")" = bob ] || echo 'its data is something else'
+	[ "$(sql -U web -c "select forget('$bob')" -c "select forget('$bob')")" = "cancelled
 none" ] || echo 'what was put is not cancelled'
 	is_refused web "select hwt_put('reminder')"
 	is_refused web "select hwt_put('job')"
 	is_refused web 'select hwt_cancel(1)'
-	is_refused other "select forget('bob')"
+	is_refused other "select forget('$bob')"
 }
 
 jdbc=/usr/share/java/postgresql.jar
