@@ -9,7 +9,7 @@
 #include <inttypes.h>
 #include <string.h>
 
-#define LOOKS 100 /* rows of a kind: a page of hwt_store_each, so one read of the database */
+#define LOOKS 100 /* rows of a kind: a page of hwt_store_each, so mostly one read of the database */
 
 struct looking {
 	struct backlog *backlog;

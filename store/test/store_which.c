@@ -464,11 +464,11 @@ TEST(each_sees_what_moves_to_a_later_time)
 	CHECK_INT(moving.seen, ==, 1);
 	CHECK_INT(moving.others, ==, 200);
 	moving = (struct moving){ .store = store, .id = moving.id };
-	put_n(store, "a", "g", 3000);
-	CHECK_CALL(hwt_store_reschedule(store, moving.id, HWT_S(3800)), 0);
+	put_n(store, "a", "g", 600);
+	CHECK_CALL(hwt_store_reschedule(store, moving.id, HWT_S(3630)), 0);
 	CHECK_CALL(hwt_store_each_ex(store, WHICH(.kind = "a", .group = "g", .all = true), move_later, &moving), 0);
 	CHECK_INT(moving.seen, ==, 1);
-	CHECK_INT(moving.others, ==, 3200);
+	CHECK_INT(moving.others, ==, 800);
 }
 
 TEST(each_reads_data_when_it_is_asked_for)

@@ -81,6 +81,7 @@ static int each_of(hwt_store *store, const struct hwts_about *about, each_it *ea
 				  .group = about->group,
 				  .any_group = about->any_group,
 				  .with_data = about->with_data,
+				  .may_stop = true,
 				  .to_us = HWTS_NEVER,
 				  .last = about->after };
 	bool goes_on = true;

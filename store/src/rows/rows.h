@@ -23,13 +23,14 @@ struct hwts_list {
 	const char *group; /* NULL: rows without a group */
 	bool any_group;
 	bool with_data;            /* each info has its data, which the caller frees */
+	bool may_stop;             /* often after a page: the first read is a small one */
 	int64_t to_us;             /* rows that are due before this time */
 	struct hwts_place *places; /* the caller frees them */
 	size_t count, room, at;
 	struct hwts_place last;
 	bool read; /* read to the end */
 };
-#define HWTS_PLACES 2048 /* places that are read at a time, of all shards */
+#define HWTS_PLACES 2048 /* places that are read at a time, of all shards; of many shards more */
 int hwts_rows_places(struct hwts_conn *conn, const struct hwts_kind_row *kind, struct hwts_list *list);
 int hwts_rows_list(struct hwts_conn *conn, const struct hwts_kind_row *kind, struct hwts_list *list,
 		   hwt_store_info *out, size_t n, size_t *count);

@@ -140,10 +140,9 @@ static int read_places(struct hwts_conn *conn, struct hwts_list *list, struct hw
 	return 0;
 }
 
-/* Often the first page is all that somebody looks at. */
 static size_t places_of(const struct hwts_list *list)
 {
-	return list->places ? HWTS_PLACES : HWTS_PLACES / 8;
+	return list->may_stop && !list->places ? HWTS_PLACES / 8 : HWTS_PLACES;
 }
 
 static int read_group(struct hwts_conn *conn, const struct hwts_kind_row *kind, struct hwts_list *list)
@@ -157,13 +156,9 @@ static int read_group(struct hwts_conn *conn, const struct hwts_kind_row *kind, 
 	return read_places(conn, list, step, &reading);
 }
 
-static int read_shards(struct hwts_conn *conn, struct hwts_list *list, const int64_t *shards, size_t n)
+static int read_shards(struct hwts_conn *conn, struct hwts_list *list, const int64_t *shards, size_t n, size_t limit)
 {
-	struct reading reading = {
-		.list = list,
-		.limit = HWTS_MAX(places_of(list) / n, PLACES_LEAST),
-		.shard = INT64_MIN,
-	};
+	struct reading reading = { .list = list, .limit = limit, .shard = INT64_MIN };
 	bool pending = list->states & 1u << HWT_STORE_PENDING;
 	struct hwts_step step = HWTS_DO(PLACES, HWTS_BYTES(shards, n), HWTS_NUMBER(list->last.due_us),
 					HWTS_NUMBER(list->last.id), HWTS_NUMBER(list->states),
@@ -176,8 +171,8 @@ static int read_shards(struct hwts_conn *conn, struct hwts_list *list, const int
 int hwts_rows_places(struct hwts_conn *conn, const struct hwts_kind_row *kind, struct hwts_list *list)
 {
 	bool live = list->states & (1u << HWT_STORE_PENDING | 1u << HWT_STORE_RUNNING);
+	size_t limit = HWTS_MAX(places_of(list) / kind->shards, PLACES_LEAST), n = 0; /* few rows are FAILED */
 	int64_t *shards;
-	size_t n = 0;
 	int rc;
 
 	if (list->group)
@@ -191,7 +186,7 @@ int hwts_rows_places(struct hwts_conn *conn, const struct hwts_kind_row *kind, s
 		if (list->states & 1u << HWT_STORE_FAILED)
 			shards[n++] = -1 - shard;
 	}
-	rc = shards ? read_shards(conn, list, shards, n) : ENOMEM;
+	rc = shards ? read_shards(conn, list, shards, n, limit) : ENOMEM;
 	free(shards);
 	return rc;
 }
