@@ -32,6 +32,7 @@ struct batch {
 	size_t count, bytes;
 	int64_t work_ns; /* how long the runs of the batch will take */
 	unsigned doubts; /* hwts_doubts when the batch was gathered */
+	int64_t sent_ns; /* hwts_boot_ns() before its begin was sent, last */
 	bool at_most_once, unsure;
 	char why[256]; /* the error with which the database refused to begin a row */
 	struct hwts_locked locked;
@@ -158,7 +159,8 @@ static void not_begun(hwt_store *store, const struct hwts_want *want)
 		hwts_window_not_begun(entry, want->lost ? HWTS_NEVER : want->due_us, want->locked);
 }
 
-static void begun(hwt_store *store, struct hwts_entry *entry, struct hwts_row *row)
+/* sent_ns: as of the batch. */
+static void begun(hwt_store *store, struct hwts_entry *entry, struct hwts_row *row, int64_t sent_ns)
 {
 	struct hwts_kind *kind = entry->kind;
 
@@ -176,7 +178,8 @@ static void begun(hwt_store *store, struct hwts_entry *entry, struct hwts_row *r
 		return;
 	}
 	entry->between = false;
-	row->queued_ns = hwts_boot_ns();
+	/* A pulled row is read again when what its begin has read is a third of a lease old, however late the reply. */
+	row->queued_ns = kind->pulled ? sent_ns : hwts_boot_ns();
 	row->priority = entry->priority;
 	row->turns = entry->turn.group;
 	row->round = hwts_turns_round(&kind->turns, row->turns);
@@ -232,6 +235,7 @@ static int ask(hwt_store *store, struct batch *batch, struct hwts_want *wants, s
 		refused = false;
 		trip.slept_ns = hwts_clock_slept_ns();
 		trip.sent_ns = hwt_now();
+		batch->sent_ns = hwts_boot_ns();
 		rc = hwts_connect_role(store, HWTS_BEGIN);
 		if (rc == 0) {
 			struct hwts_conn *conn = hwts_conn(store, HWTS_BEGIN);
@@ -313,7 +317,7 @@ static int begin(hwt_store *store, struct batch *batch, unsigned *failures)
 			 !batch->at_most_once)
 			hwts_doubt(store, want->row);
 		else if (want->row)
-			begun(store, want->entry, want->row);
+			begun(store, want->entry, want->row, batch->sent_ns);
 		else
 			not_begun(store, want);
 	}
@@ -367,7 +371,9 @@ static void see_to_stale(hwt_store *store, struct batch *batch, unsigned *failur
 	rc = hwts_connect_role(store, HWTS_BEGIN);
 	if (rc == 0)
 		rc = hwts_rows_begun(hwts_conn(store, HWTS_BEGIN), batch->wants, n);
-	if (rc != 0)
+	if (rc == 0)
+		hwts_works(store, HWTS_BEGIN, failures);
+	else
 		hwts_fails(store, HWTS_BEGIN, rc);
 	hwts_lock(store);
 	if (rc == 0)
