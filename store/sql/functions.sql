@@ -495,12 +495,16 @@ declare
   k record;
   p record;
   ids bigint[] := array_fill(null::bigint, array[count]);
+  soon_us bigint;
 begin
   select * into k from public.hwt_find(its_kind);
   if cardinality(texts) <> count or cardinality(contents) <> count or cardinality(times) <> count
     or cardinality(keys) <> count or cardinality(groups) <> count then
     raise invalid_parameter_value using message = 'the arrays have different lengths',
       hint = 'Each has an element for each put, null for what hwt_put would not be given.';
+  elsif count > 10000 or array_ndims(keys) > 1 then
+    raise invalid_parameter_value using message = format('%s elements in %s dimensions', count,
+      coalesce(array_ndims(keys), 1)), hint = 'At most 10,000 are put at once, and key has one dimension.';
   elsif delay is not null and times is not null then
     raise invalid_parameter_value using message = 'delay and at exclude each other',
       hint = 'Say how much later for all, or when for each.';
@@ -527,20 +531,22 @@ begin
         insert into public.hwt_timeout as t (id, due_us, base_us, epoch, period_us, bucket, kind, shard, attempt, state,
           priority, grp, key, data)
         select q.id, q.due, q.due, 0, 0, q.place, k.kind_id, k.kind_id * 1024 + q.place % k.kind_shards, 0, 1,
-          its_priority, q.grp, q.key, q.content from placed q
+          its_priority, q.grp, q.key, q.content from placed q order by q.grp, q.key, q.n
         on conflict (bucket, kind, grp, key) where key is not null do nothing
         returning t.id)
       select q.n, q.id, q.place, q.due, length(q.content) as size, q.grp from placed q join made m on m.id = q.id
     loop
       ids[p.n] := p.id;
-      if p.due < now_us + k.horizon + 1000000::bigint then
+      soon_us := coalesce(soon_us, (date_part('epoch', clock_timestamp()) * 1000000::double precision)::bigint
+        + k.horizon + 1000000::bigint);
+      if p.due < soon_us then
         perform public.hwt_tell(p.id, k.kind_id * 1024 + p.place % k.kind_shards, p.due, coalesce(p.size, 0),
           its_priority, p.grp);
       end if;
     end loop;
   end if;
   for p in select u.* from unnest(texts, contents, times, keys, groups, ids) with ordinality u(t, b, m, k, g, id, n)
-    where u.id is null order by u.n
+    where u.id is null order by u.g collate "C", u.k collate "C", u.n
   loop
     ids[p.n] := public.hwt_put(its_kind, p.t, p.b, delay, p.m, p.k, p.g, priority => its_priority,
       if_exists => if_exists);

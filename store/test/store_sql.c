@@ -544,6 +544,8 @@ TEST(one_wrong_argument_among_many_is_an_error_with_a_hint_and_puts_nothing)
 		"null, array['x']",
 		"'nothing', array['x']",
 		"'a', array['x', 'y'], key => array['k']",
+		"'a', key => array[['k', 'l'], ['m', 'n']], if_exists => 'keep'",
+		"'a', array_fill('x'::text, array[10001])",
 		"'a', array['x'], array['\\x00', '\\x01']::bytea[]",
 		"'a', array['x', 'y'], array[null, '\\x00']::bytea[]",
 		"'a', array['x', repeat('x', 1048577)]",

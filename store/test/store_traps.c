@@ -82,6 +82,7 @@ static const char *const CALLS[] = {
 	"select `put_many('a', array['x'], at => array[now()], key => array['m'], if_exists => 'replace')",
 	"select `put_many('a', array['x'], delay => '1 hour', priority => 3)",
 	"select `put_many('a', array['x'], key => array['m', 'n'])",
+	"select `put_many('a', key => array[['m', 'n'], ['o', 'p']])",
 	"select `put_many('a', array['x'], delay => '1 hour', at => array[now()])",
 	"select `make_kind('')",
 	"select `make_kind('b')",
