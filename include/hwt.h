@@ -363,7 +363,7 @@ typedef struct hwt_config {
 	int64_t max_pending_timeouts;
 	uint32_t flags; /* 0 or HWT_FINE_TICKS | HWT_CALLER_DRIVEN | HWT_VIRTUAL_CLOCK | HWT_COLLECT */
 	uint32_t wheel; /* HWT_WHEEL_HASHED or HWT_WHEEL_HIERARCHICAL: doc/wheels.md compares them */
-	/* For all threads of the timer, which are joinable; NULL: defaults.  Valid until the worker has started. */
+	/* For all threads of the timer, which must be joinable; NULL: defaults.  Valid until the worker has started. */
 	const pthread_attr_t *thread_attr;
 	const char *thread_name; /* NULL: "hwt-worker".  hwt_timer_create copies the first 15 characters */
 	/* Called with a line of text without a newline.  hwt_timer_create calls it with a warning.  A call that returns
