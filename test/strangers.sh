@@ -9,7 +9,7 @@ CC=${CC:-cc}
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 tree="$work/a tree"
-mkdir "$tree" && cp -R Makefile CHANGES.md LICENSE README.md deps.sh doc examples include packaging src store test "$tree/" || exit 1
+mkdir "$tree" && cp -R Makefile CHANGES.md LICENSE README.md bindings deps.sh doc examples include packaging src store test "$tree/" || exit 1
 
 # ccache and distcc come before the compiler, as env does.
 export CC="env $CC"
