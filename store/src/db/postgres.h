@@ -135,6 +135,7 @@ int64_t hwts_pg_get(const PGresult *result, int row, int column);         /* of 
 /* postgres_error.c */
 int hwts_pg_error(struct pg_conn *conn, const PGresult *result, const char *doing);
 int hwts_pg_says_reads(const struct pg_conn *conn); /* EACCES, if the server has said that this session may only read */
+int hwts_pg_check_writes(struct pg_conn *conn);     /* the same, but asks the server if it has said so */
 void hwts_pg_note_silence(struct pg_conn *conn, const char *state); /* state: of an error, or NULL */
 
 /* postgres.c */

@@ -147,7 +147,7 @@ static int settle(struct pg_conn *conn)
  * EACCES: the server only allows reading.  A pool reports the state at its own first connection, so the server is
  * asked.
  */
-static int check_writes(struct pg_conn *conn)
+int hwts_pg_check_writes(struct pg_conn *conn)
 {
 	PGresult *result;
 	bool reads;
@@ -181,7 +181,7 @@ static int greet(struct pg_conn *conn)
 				 "prepared statements: a process that starts has to connect to the server directly, or "
 				 "to a pool in session mode");
 	if (rc == 0 && conn->conn.role != HWTS_CALL && conn->conn.role != HWTS_READ)
-		rc = check_writes(conn);
+		rc = hwts_pg_check_writes(conn);
 	if (rc == 0)
 		rc = db->db.pooled ? check_version(conn) : settle(conn);
 	if (rc == 0)
