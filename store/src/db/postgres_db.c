@@ -143,28 +143,6 @@ static int settle(struct pg_conn *conn)
 	return hwts_pg_simple(conn, text);
 }
 
-/*
- * EACCES: the server only allows reading.  A pool reports the state at its own first connection, so the server is
- * asked.
- */
-int hwts_pg_check_writes(struct pg_conn *conn)
-{
-	PGresult *result;
-	bool reads;
-	int rc;
-
-	if (hwts_pg_says_reads(conn) == 0)
-		return 0;
-	/* Qualified names, as the search path is still the role's. */
-	rc = hwts_pg_one(conn,
-			 "select pg_catalog.pg_is_in_recovery() or"
-			 " pg_catalog.current_setting('default_transaction_read_only')::pg_catalog.bool",
-			 &result);
-	reads = rc == 0 && hwts_pg_get(result, 0, 0) != 0;
-	PQclear(result);
-	return reads ? hwts_pg_says_reads(conn) : rc;
-}
-
 /* Finds out what is at the other end, checks it, and makes the settings. */
 static int greet(struct pg_conn *conn)
 {

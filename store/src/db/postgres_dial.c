@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Connecting to a PostgreSQL server; finding out whether a pooler is between, and which server it is. */
+/* Connecting to a PostgreSQL server; finding out whether a pooler is between, which server it is, and whether it writes. */
 #include "db/postgres.h"
 
 #include <stdio.h>
@@ -270,4 +270,26 @@ int hwts_pg_meet(struct pg_conn *conn)
 	    "postgresql: another server has taken the place of this one, which has timeline %u of %u: it has "
 	    "to be stopped, or to follow; restart this process if the newer server was given up",
 	    (unsigned)(conn->origin & TIMELINE), (unsigned)(known & TIMELINE));
+}
+
+/*
+ * EACCES: the server only allows reading.  A pool reports the state at its own first connection, so the server is
+ * asked.
+ */
+int hwts_pg_check_writes(struct pg_conn *conn)
+{
+	PGresult *result;
+	bool reads;
+	int rc;
+
+	if (hwts_pg_says_reads(conn) == 0)
+		return 0;
+	/* Qualified names, as the search path is still the role's. */
+	rc = hwts_pg_one(conn,
+			 "select pg_catalog.pg_is_in_recovery() or"
+			 " pg_catalog.current_setting('default_transaction_read_only')::pg_catalog.bool",
+			 &result);
+	reads = rc == 0 && hwts_pg_get(result, 0, 0) != 0;
+	PQclear(result);
+	return reads ? hwts_pg_says_reads(conn) : rc;
 }
