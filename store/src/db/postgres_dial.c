@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Connecting to a PostgreSQL server; finding out whether a pooler is between, which server it is, and whether it writes. */
+/* Connecting to a PostgreSQL server; whether a pooler is between, which server it is, and whether it writes. */
 #include "db/postgres.h"
 
 #include <stdio.h>
