@@ -135,7 +135,6 @@ int64_t hwts_pg_get(const PGresult *result, int row, int column);         /* of 
 /* postgres_error.c */
 int hwts_pg_error(struct pg_conn *conn, const PGresult *result, const char *doing);
 int hwts_pg_says_reads(const struct pg_conn *conn); /* EACCES, if the server has said that this session may only read */
-int hwts_pg_check_writes(struct pg_conn *conn);     /* the same, but asks the server if it has said so */
 void hwts_pg_note_silence(struct pg_conn *conn, const char *state); /* state: of an error, or NULL */
 
 /* postgres.c */
@@ -164,6 +163,7 @@ void hwts_pg_hang_up(struct pg_conn *conn);
 int hwts_pg_find_pooler(struct pg_conn *conn); /* called for the first connection of a database: sets pooled */
 int hwts_pg_find_place(struct pg_conn *conn);  /* called for the first connection of a database: sets schema */
 int hwts_pg_meet(struct pg_conn *conn); /* called for each connection: ENOTCONN if its server has been replaced */
+int hwts_pg_check_writes(struct pg_conn *conn); /* as hwts_pg_says_reads, but asks the server if it has said so */
 
 /* postgres_schema.c */
 int hwts_pg_prepare(struct hwts_conn *conn);
