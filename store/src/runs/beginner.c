@@ -32,7 +32,6 @@ struct batch {
 	size_t count, bytes;
 	int64_t work_ns; /* how long the runs of the batch will take */
 	unsigned doubts; /* hwts_doubts when the batch was gathered */
-	int64_t sent_ns; /* hwts_boot_ns() before its begin was sent, last */
 	bool at_most_once, unsure;
 	char why[256]; /* the error with which the database refused to begin a row */
 	struct hwts_locked locked;
@@ -159,8 +158,7 @@ static void not_begun(hwt_store *store, const struct hwts_want *want)
 		hwts_window_not_begun(entry, want->lost ? HWTS_NEVER : want->due_us, want->locked);
 }
 
-/* sent_ns: as of the batch. */
-static void begun(hwt_store *store, struct hwts_entry *entry, struct hwts_row *row, int64_t sent_ns)
+static void begun(hwt_store *store, struct hwts_entry *entry, struct hwts_row *row)
 {
 	struct hwts_kind *kind = entry->kind;
 
@@ -179,7 +177,8 @@ static void begun(hwt_store *store, struct hwts_entry *entry, struct hwts_row *r
 	}
 	entry->between = false;
 	/* A pulled row is read again when what its begin has read is a third of a lease old, however late the reply. */
-	row->queued_ns = kind->pulled ? sent_ns : hwts_boot_ns();
+	if (!kind->pulled)
+		row->queued_ns = hwts_boot_ns();
 	row->priority = entry->priority;
 	row->turns = entry->turn.group;
 	row->round = hwts_turns_round(&kind->turns, row->turns);
@@ -229,13 +228,14 @@ static int ask(hwt_store *store, struct batch *batch, struct hwts_want *wants, s
 {
 	struct hwts_trip trip;
 	bool again, refused;
+	int64_t sent_ns;
 	int rc;
 
 	do {
 		refused = false;
 		trip.slept_ns = hwts_clock_slept_ns();
 		trip.sent_ns = hwt_now();
-		batch->sent_ns = hwts_boot_ns();
+		sent_ns = hwts_boot_ns();
 		rc = hwts_connect_role(store, HWTS_BEGIN);
 		if (rc == 0) {
 			struct hwts_conn *conn = hwts_conn(store, HWTS_BEGIN);
@@ -259,6 +259,9 @@ static int ask(hwt_store *store, struct batch *batch, struct hwts_want *wants, s
 			hwts_rest(store, failures);
 		hwts_unlock(store);
 	} while (again);
+	for (size_t i = 0; i < n; i++)
+		if (wants[i].row)
+			wants[i].row->queued_ns = sent_ns;
 	return rc;
 }
 
@@ -317,7 +320,7 @@ static int begin(hwt_store *store, struct batch *batch, unsigned *failures)
 			 !batch->at_most_once)
 			hwts_doubt(store, want->row);
 		else if (want->row)
-			begun(store, want->entry, want->row, batch->sent_ns);
+			begun(store, want->entry, want->row);
 		else
 			not_begun(store, want);
 	}
