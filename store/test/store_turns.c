@@ -102,6 +102,24 @@ TEST(a_group_goes_on_when_the_clock_is_put_back)
 	fresh();
 }
 
+/* Of equal turns the first is the one that was queued first.  A row before its rest queues the rest anew. */
+TEST(a_group_goes_on_when_its_rest_falls_behind_a_row_of_the_same_time)
+{
+	struct hwts_due due = due_of("a", 0, 9, HWTS_AHEAD);
+	struct hwts_turn turn[4], same;
+
+	fresh();
+	hwts_turns_at(&turns, 20);
+	fill(turn, 4);
+	CHECK(!keeps("a", 0, 9));
+	add(&same, "a", 9, 0);
+	CHECK(take() == NULL);
+	due.id--;
+	CHECK(!hwts_turns_keeps(&turns, &due, SHARE));
+	CHECK(take() == &same);
+	fresh();
+}
+
 /* The reader is woken for such a rest. */
 TEST(few_of_the_rows_that_a_rest_takes_make_it_the_first)
 {

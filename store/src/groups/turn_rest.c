@@ -142,8 +142,8 @@ bool hwts_turns_keeps(struct hwts_turns *turns, const struct hwts_due *due, size
 		rest->from = place_of(due);
 		queue(turns, rest);
 		turns->firsts += rest->asked.due_us == HWTS_NEVER && *rest->queue == &rest->turn;
-		if (rest->queue == &turns->later) /* the clock was put back: the group may have waited for this rest */
-			hwts_turns_place(turns, rest->turn.group);
+		/* The rest may be first no longer: a row of the same time is, or the clock was put back. */
+		hwts_turns_place(turns, rest->turn.group);
 	}
 	return false;
 }
