@@ -241,8 +241,9 @@ void hwts_give_back_queued(hwt_store *store, bool all)
 /*
  * Rows that have waited for long
  *
- * Another process may cancel the series of a begun row, or replace the row, and only the row tells.  So no row waits
- * for a thread for longer than STALE_NS.  A pulled row waits until the program comes: it is read again and again.
+ * Another process may cancel the series of a begun row, or replace the row, and only the row tells.  So the beginner
+ * gives back a row that has waited for a thread for STALE_NS.  A pulled row waits until the program comes: the beginner
+ * reads it again and again.
  */
 
 static int64_t patience_ns(const hwt_store *store, const struct hwts_kind *kind)

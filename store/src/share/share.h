@@ -16,8 +16,8 @@ struct hwts_loss {
 struct hwts_share {
 	/*
 	 * The names of this process.  name, while it is started: config.name, or a name made from it; "": putter
-	 * serves.  putter, before and after: a process that only puts may be configured like a worker, and must not
-	 * be taken for that worker.
+	 * serves.  putter, otherwise: a process that only puts may be configured like a worker, and must not be taken
+	 * for that worker.
 	 */
 	char name[HWTS_MEMBER_MAX + 1], putter[HWTS_MEMBER_MAX + 1];
 	bool joined;

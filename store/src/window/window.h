@@ -55,7 +55,7 @@ struct hwts_entry {
 	bool last;    /* its next attempt is its last: the beginner begins it only when a thread is free */
 	bool aside;   /* the database refuses to begin it: tried once a lease, whatever news says */
 	bool between; /* BEGUN, but neither in the queue nor started: a begin or a return is under way */
-	bool changed; /* BEGUN, and must not start: a call has changed the row, or its group is paused */
+	bool changed; /* BEGUN, and must not start: the row was changed, or its group is paused */
 	bool told;    /* known from news alone: counted in kind->told instead of kind->entries */
 };
 
