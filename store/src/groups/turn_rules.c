@@ -14,6 +14,13 @@ bool hwts_turns_is_paused(const struct hwts_turns *turns, const struct hwts_turn
 	return turns->paused || (group->own && group->own->paused);
 }
 
+bool hwts_turns_is_barred(const struct hwts_turns *turns, const struct hwts_turn_group *group)
+{
+	uint32_t most = hwts_turns_rules(turns, group).running;
+
+	return hwts_turns_is_paused(turns, group) || (most > 0 && group->running >= most);
+}
+
 bool hwts_turns_exceed(const struct hwts_turns *turns, const struct hwts_turn *turn)
 {
 	uint32_t most = hwts_turns_rules(turns, turn->group).running;

@@ -12,13 +12,6 @@ enum where { OUT, IN_RING, WAITS };
  * Rules
  */
 
-bool hwts_turns_is_barred(const struct hwts_turns *turns, const struct hwts_turn_group *group)
-{
-	uint32_t most = hwts_turns_rules(turns, group).running;
-
-	return hwts_turns_is_paused(turns, group) || (most > 0 && group->running >= most);
-}
-
 /* The group may not begin the first of its queue: a row more would be too many, or a rest is first. */
 static bool is_blocked(const struct hwts_turns *turns, const struct hwts_turn_group *group)
 {
