@@ -385,6 +385,64 @@ TEST(rules_that_change_faster_than_they_are_read_hold_up_no_look)
 	CHECK(wait_count(&ended, 1));
 }
 
+static atomic_bool reading_lasts;
+
+static void stay_in_reading(const char *point)
+{
+	while (strcmp(point, "rules") == 0 && atomic_load(&reading_lasts))
+		sleep_ms(1);
+}
+
+/* A name of a group in another shard than that of "g". */
+static const char *elsewhere(const hwt_store *store)
+{
+	static char name[24];
+	uint32_t shards = store->kinds->row.shards;
+
+	for (int i = 0; i == 0 || hwts_bucket(name, strlen(name)) % shards == hwts_bucket("g", 1) % shards; i++)
+		(void)snprintf(name, sizeof(name), "other %d", i);
+	return name;
+}
+
+TEST(while_rules_are_read_groups_of_other_shards_begin)
+{
+	CLOSING hwt_store *store = start_with(1, false);
+	const char *other = elsewhere(store);
+
+	WAIT_FOR(LOCKED(store, !store->reading->unread && !store->reading->sweep_due));
+	atomic_store(&reading_lasts, true);
+	atomic_store(&hwts_test_at, stay_in_reading);
+	CHECK_CALL(hwt_store_limit(store, "a", "g", &LIMITS(.running = 7)), 0);
+	put_in(store, "g", 0, 1);
+	put_in(store, other, 0, 3);
+	CHECK(wait_count(&ended, 3));
+	CHECK_INT(starts_of(other), ==, 3);
+	atomic_store(&reading_lasts, false);
+	CHECK(wait_count(&ended, 4));
+	atomic_store(&hwts_test_at, NULL);
+}
+
+TEST(rules_that_change_faster_than_they_are_read_hold_up_no_other_kind)
+{
+	CLOSING hwt_store *store = fresh_with(1, false);
+	const char *other;
+
+	register_kind(store, "a", note, NULL, HWT_STORE_AT_LEAST_ONCE);
+	register_kind(store, "b", note, NULL, HWT_STORE_AT_LEAST_ONCE);
+	CHECK_CALL(hwt_store_start(store), 0);
+	CHECK(wait_held(store, 16));
+	other = strcmp(store->kinds->name, "a") == 0 ? "b" : "a";
+	atomic_store(&changing, store);
+	atomic_store(&rules_read, 0);
+	atomic_store(&hwts_test_at, change_and_count);
+	CHECK_CALL(hwt_store_pause(store, store->kinds->name, "g"), 0);
+	WAIT_FOR(atomic_load(&rules_read) > 1);
+	CHECK_CALL(hwt_store_limit(store, other, "g", &LIMITS(.running = 7)), 0);
+	put_spec(store, &SPEC(other, 0, .group = "g"));
+	CHECK(wait_count(&ended, 1));
+	atomic_store(&hwts_test_at, NULL);
+}
+
 /*
  * Rates
  */

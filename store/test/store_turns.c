@@ -489,6 +489,7 @@ static struct model {
 	struct hwts_own own[GROUPS]; /* group 0: none */
 	bool has_own[GROUPS], paused;
 	struct hwts_rules each;
+	uint64_t stalled; /* a bit for each shard */
 	unsigned passed[GROUPS][GROUPS]; /* how often other groups had a turn, while this one could start */
 	int64_t starts[GROUPS][STARTS], since_ns[GROUPS];
 	size_t started[GROUPS];
@@ -557,12 +558,19 @@ static bool is_paused(int group)
 	return model.paused || (model.has_own[group] && model.own[group].paused);
 }
 
+static bool is_stalled(int group)
+{
+	const char *name = name_of(group);
+
+	return group == 0 ? model.stalled != 0 : model.stalled >> hwts_bucket(name, strlen(name)) % turns.shards & 1;
+}
+
 static bool may_begin(int group)
 {
 	int first = first_of(group);
 	uint32_t most = rules_of(group).running;
 
-	return first >= 0 && (model.turn[first].counted ||
+	return first >= 0 && !is_stalled(group) && (model.turn[first].counted ||
 			      (!is_paused(group) && !(most > 0 && count_of(group, TAKEN, STARTED, true) >= most)));
 }
 
@@ -687,6 +695,13 @@ static void change_rules(uint64_t random)
 	hwts_turns_settle(&turns, all, NULL);
 }
 
+static void stall(uint64_t shards)
+{
+	model.stalled = shards;
+	for (uint32_t i = 0; i < turns.shards; i++)
+		hwts_turns_stall(&turns, i, shards >> i & 1);
+}
+
 static void check_all(void)
 {
 	size_t queued = 0;
@@ -706,6 +721,7 @@ static void check_all(void)
 
 static void end_all(void)
 {
+	stall(0);
 	model.paused = false;
 	memset(model.has_own, 0, sizeof(model.has_own));
 	model.each = (struct hwts_rules){ 0, 0, 0 };
@@ -752,6 +768,8 @@ TEST(at_random_it_does_what_a_model_does)
 				now_ns += (int64_t)(random >> 40 & 0xfffffff) / 8;
 			else if (random >> 8 & 1)
 				change_rules(random >> 16);
+			else
+				stall(random >> 9 & random >> 17 & 255);
 			check_all();
 		}
 		end_all();

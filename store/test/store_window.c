@@ -185,14 +185,13 @@ TEST(a_kind_does_not_wait_for_the_rules_of_shards_that_it_has_lost)
 
 	for (int i = 0; i < 2; i++)
 		hwts_rules_changed(store, kind->shards[i].id);
-	CHECK(kind->turns.stalled);
+	CHECK(kind->turns.stalls == 2 && kind->turns.stalled[0] == 3);
 	hwts_lose(store, &kind->shards[0]);
-	CHECK(kind->turns.stalled);
+	CHECK(kind->turns.stalls == 1 && kind->turns.stalled[0] == 2);
 	hwts_lose(store, &kind->shards[1]);
-	CHECK(!kind->turns.stalled);
+	CHECK(kind->turns.stalls == 0 && kind->turns.stalled[0] == 0);
 	for (int i = 0; i < 2; i++)
 		kind->shards[i] = was[i];
-	kind->turns.stalled = false;
 	store->shards->held += 2;
 	close_locked(store);
 }

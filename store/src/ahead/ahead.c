@@ -30,6 +30,7 @@ struct hwts_reader {
 	bool told;     /* the warning of a damaged index was given */
 	size_t loads;
 	unsigned failures;
+	unsigned turn; /* of the kinds whose rules are read */
 };
 
 /*
@@ -294,7 +295,7 @@ static int read_next(struct hwts_reader *reader, enum next next)
 
 	if (rc == 0) {
 		conn = hwts_conn(store, HWTS_READ);
-		rc = next == RULES    ? hwts_rules_read(store, conn)
+		rc = next == RULES    ? hwts_rules_read(store, conn, reader->turn++)
 		     : next == GROUPS ? hwts_refill_read(store, conn)
 				      : look(reader, conn);
 	}

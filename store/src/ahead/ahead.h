@@ -48,6 +48,6 @@ int hwts_refill_read(hwt_store *store, struct hwts_conn *conn);
 void hwts_rules_changed(hwt_store *store, int32_t shard);
 bool hwts_rules_wanted(hwt_store *store); /* caller holds store->lock */
 /* Reads the rules of one kind, for its shards whose rules are not known. */
-int hwts_rules_read(hwt_store *store, struct hwts_conn *conn);
+int hwts_rules_read(hwt_store *store, struct hwts_conn *conn, unsigned turn);
 
 #endif

@@ -4,8 +4,8 @@
  *
  * A number in the row of each shard counts the changes of its rules.  Each begin names the number that this process has
  * read; under another number it begins nothing.  News, a renewal or such a begin say that the rules have changed.
- * Until they are read, no row of the kind is begun.  A shard that was just taken is not looked at before its rules are
- * known, if it ever had rules.
+ * Until they are read, no row of a group of the shard is begun, nor any row of the kind that has no group.  A shard
+ * that was just taken is not looked at before its rules are known, if it ever had rules.
  *
  * If a group has a cap, runs under older epochs count too: they are read before the first begin under such rules.
  */
@@ -25,7 +25,7 @@ void hwts_rules_changed(hwt_store *store, int32_t id)
 	shard->told++;
 	if (shard->unruled == HWTS_RULED)
 		shard->unruled = HWTS_CHANGED;
-	kind->turns.stalled |= shard->unruled == HWTS_CHANGED;
+	hwts_stall(store, kind, shard);
 	hwts_wake(store, HWTS_READ);
 }
 
@@ -37,10 +37,15 @@ bool hwts_rules_wanted(hwt_store *store)
 	return false;
 }
 
-/* The caller holds store->lock.  Finds the first kind with shards whose rules are not known. */
-static struct hwts_kind *collect(hwt_store *store, struct hwts_ruling *ruling)
+/*
+ * The caller holds store->lock.  Finds a kind with shards whose rules are not known.  Kinds take turns, as the rules of
+ * one may change all the time.
+ */
+static struct hwts_kind *collect(hwt_store *store, struct hwts_ruling *ruling, unsigned turn)
 {
-	HWTS_EACH_KIND (store, kind) {
+	struct hwts_kind *kind = hwts_kind_turn(store, turn);
+
+	for (size_t n = hwts_kind_count(store); n > 0; n--, kind = hwts_kind_around(store, kind)) {
 		ruling->shards = hwts_alloc(kind->row.shards * sizeof(*ruling->shards));
 		ruling->kind = kind->row.id;
 		ruling->kind_shards = kind->row.shards;
@@ -99,6 +104,7 @@ static void apply_shard(hwt_store *store, struct hwts_kind *kind, const struct h
 	shard->rules = ruled->rules;
 	shard->runs_known |= counted;
 	shard->unruled = shard->told == ruled->told ? HWTS_RULED : HWTS_CHANGED;
+	hwts_stall(store, kind, shard);
 }
 
 static int apply(hwt_store *store, struct hwts_kind *kind, struct hwts_ruling *ruling, bool counted)
@@ -112,13 +118,11 @@ static int apply(hwt_store *store, struct hwts_kind *kind, struct hwts_ruling *r
 		ok = hwts_window_runs(store, &ruling->runs[i]);
 	for (size_t i = 0; i < ruling->n && ok; i++)
 		apply_shard(store, kind, &ruling->shards[i], counted);
-	hwts_stall(store, kind);
-	hwts_wake(store, HWTS_BEGIN);
 	hwts_unlock(store);
 	return ok ? 0 : ENOMEM;
 }
 
-int hwts_rules_read(hwt_store *store, struct hwts_conn *conn)
+int hwts_rules_read(hwt_store *store, struct hwts_conn *conn, unsigned turn)
 {
 	struct hwts_ruling ruling = { .n = 0 };
 	struct hwts_kind *kind;
@@ -126,7 +130,7 @@ int hwts_rules_read(hwt_store *store, struct hwts_conn *conn)
 	int rc;
 
 	hwts_lock(store);
-	kind = collect(store, &ruling);
+	kind = collect(store, &ruling, turn);
 	hwts_unlock(store);
 	if (!kind)
 		return 0;

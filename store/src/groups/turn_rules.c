@@ -21,6 +21,16 @@ bool hwts_turns_is_barred(const struct hwts_turns *turns, const struct hwts_turn
 	return hwts_turns_is_paused(turns, group) || (most > 0 && group->running >= most);
 }
 
+bool hwts_turns_is_stalled(const struct hwts_turns *turns, const struct hwts_turn_group *group)
+{
+	uint32_t shard;
+
+	if (turns->stalls == 0 || group == &turns->none)
+		return turns->stalls > 0;
+	shard = group->bucket % turns->shards;
+	return turns->stalled[shard / 64] >> shard % 64 & 1;
+}
+
 bool hwts_turns_exceed(const struct hwts_turns *turns, const struct hwts_turn *turn)
 {
 	uint32_t most = hwts_turns_rules(turns, turn->group).running;

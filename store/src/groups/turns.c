@@ -6,7 +6,7 @@
 
 #define FIRST_ROOM 64
 
-enum where { OUT, IN_RING, WAITS };
+enum where { OUT, IN_RING, STALLED, WAITS };
 
 /*
  * Rules
@@ -56,15 +56,20 @@ static int64_t ready_ns(const struct hwts_turns *turns, const struct hwts_turn_g
  * The ring, and the groups that wait
  */
 
+static void append(struct hwts_turn_group **first, struct hwts_turn_group **end, struct hwts_turn_group *group)
+{
+	group->next = NULL;
+	if (*first)
+		(*end)->next = group;
+	else
+		*first = group;
+	*end = group;
+}
+
 static void to_ring(struct hwts_turns *turns, struct hwts_turn_group *group)
 {
 	group->where = IN_RING;
-	group->next = NULL;
-	if (turns->first)
-		turns->end->next = group;
-	else
-		turns->first = group;
-	turns->end = group;
+	append(&turns->first, &turns->end, group);
 }
 
 static void out_of_ring(struct hwts_turns *turns)
@@ -73,6 +78,13 @@ static void out_of_ring(struct hwts_turns *turns)
 
 	turns->first = group->next;
 	group->where = OUT;
+}
+
+/* The order of the groups stays, so that each has its turn however often the rules change. */
+static void stall(struct hwts_turns *turns, struct hwts_turn_group *group)
+{
+	group->where = STALLED;
+	append(&turns->stalled_first, &turns->stalled_end, group);
 }
 
 /* By T6 (turns.h) a group that waits for a time has a rate. */
@@ -175,22 +187,38 @@ static struct hwts_turn_group *front(struct hwts_turns *turns, int64_t now_ns)
 {
 	struct hwts_turn_group *group;
 
-	if (turns->stalled)
-		return NULL;
 	advance(turns, now_ns);
 	while ((group = turns->first) != NULL) {
-		bool queued = group->queue != NULL;
-		int64_t ready = queued ? ready_ns(turns, group, now_ns) : INT64_MIN;
+		bool may = group->queue && !is_blocked(turns, group), stalled = hwts_turns_is_stalled(turns, group);
+		int64_t ready = may ? ready_ns(turns, group, now_ns) : INT64_MIN;
 
-		if (queued && ready <= now_ns && !is_blocked(turns, group))
+		if (may && ready <= now_ns && !stalled)
 			return group;
 		out_of_ring(turns);
 		if (group->turns == 0)
 			retire(turns, group, now_ns);
-		else if (queued && ready > now_ns && !is_blocked(turns, group))
+		else if (may && ready > now_ns)
 			wait(turns, group, ready);
+		else if (may)
+			stall(turns, group);
 	}
 	return NULL;
+}
+
+/* If a shard goes on, groups of shards that do not come back too: front() takes them out again. */
+void hwts_turns_stall(struct hwts_turns *turns, uint32_t shard, bool stalls)
+{
+	uint64_t *word = &turns->stalled[shard / 64], bit = UINT64_C(1) << shard % 64;
+	struct hwts_turn_group *group;
+
+	if (stalls == ((*word & bit) != 0))
+		return;
+	*word ^= bit;
+	turns->stalls = stalls ? turns->stalls + 1 : turns->stalls - 1;
+	while (!stalls && (group = turns->stalled_first) != NULL) {
+		turns->stalled_first = group->next;
+		to_ring(turns, group);
+	}
 }
 
 /*
@@ -327,7 +355,7 @@ hwt_store_wait hwts_turns_why(const struct hwts_turns *turns, const struct hwts_
 	const struct hwts_turn_group *group = turn->group;
 	struct hwts_rules rules = hwts_turns_rules(turns, group);
 
-	if (turns->stalled) /* the pauses and limits that are known may be over */
+	if (hwts_turns_is_stalled(turns, group)) /* the pauses and limits that are known may be over */
 		return HWT_STORE_WAITS_RULES;
 	if (!turn->counted) {
 		if (hwts_turns_is_paused(turns, group))

@@ -17,8 +17,9 @@
  *   without a group share the group `none`, which no rule limits.
  *
  *   The ring goes round: the first group begins one timeout, and goes to the end.  A group that is paused, full or out
- *   of tokens leaves the ring when it comes to the front.  It comes back when a run of it ends, the time of its token
- *   comes, or its rules change.
+ *   of tokens leaves the ring when it comes to the front, and so does one whose rules are being read, as those of its
+ *   shard have changed.  It comes back when a run of it ends, the time of its token comes, or its rules change or have
+ *   been read.
  *
  *   A bucket of tokens is one number, full_ns: when it will be full.  A start moves full_ns by start_every; a start is
  *   possible while full_ns is at most (burst - 1) * start_every away.  A turn that is taken reserves a token, and uses
@@ -47,7 +48,8 @@
  *       known to run on a process that died, until its run ends or is known not to run.  Losing the shard changes
  *       nothing of that
  *   T2  reserved = the group's turns that were taken with a token, and have neither started nor been put off
- *   T3  a group with a turn in its queue is in the ring, waits, or is blocked: paused, full, or a rest is its first
+ *   T3  a group with a turn in its queue is in the ring, waits, or is blocked: stalled, paused, full, or a rest is its
+ *       first
  *   T4  a turn that was counted when it was queued is first in its group.  The group may begin it though full, paused
  *       or out of tokens: as far as this process knows the row runs already, and is counted.  If the group may not
  *       start it, the begin finds the row running, or leaves it pending: then it can be cancelled, or waits for a turn
@@ -148,7 +150,8 @@ struct hwts_turns {
 	struct hwts_turn_group **chains;
 	size_t room, count;
 	struct hwts_turn_group *first, *end; /* the ring */
-	struct hwts_turn *waiting; /* the rates of groups; a group is in this heap, in the ring, or in neither */
+	struct hwts_turn_group *stalled_first, *stalled_end; /* out of the ring until rules have been read */
+	struct hwts_turn *waiting; /* the rates of groups; a group is in at most one of heap, ring and stalled */
 	size_t queued;
 	uint32_t round; /* round of the row that a thread took last */
 	struct hwts_rests *rests;
@@ -157,7 +160,12 @@ struct hwts_turns {
 	int64_t now_us;          /* the database's clock, for the rests */
 
 	bool paused;            /* the whole kind is paused */
-	bool stalled;           /* the rules have changed and are being read: no row is begun */
+	/*
+	 * A bit for each shard whose rules have changed and are being read: none of its groups begins a row.  stalls:
+	 * how many such shards there are; if any, rows without a group are not begun either.
+	 */
+	uint64_t stalled[1024 / 64];
+	unsigned stalls;
 	struct hwts_rules each; /* for each group without limits of its own */
 	int64_t *empty_ns;      /* for each shard: when its buckets were empty; 0: their levels are known */
 	uint32_t shards;
@@ -195,15 +203,15 @@ hwt_store_wait hwts_turns_why(const struct hwts_turns *turns, const struct hwts_
 void hwts_turns_rest_waits(const struct hwts_turns *turns, int64_t now_us, int64_t now_ns, struct hwts_waits *waits);
 
 /*
- * ready: a group is in the ring, and may begin a row.  wake_ns: when a group comes back by time; INT64_MAX: none does.
+ * ready: a group is in the ring.  wake_ns: when a group comes back by time; INT64_MAX: none does.
  */
 static inline bool hwts_turns_ready(const struct hwts_turns *turns)
 {
-	return turns->first && !turns->stalled;
+	return turns->first != NULL;
 }
 static inline int64_t hwts_turns_wake_ns(const struct hwts_turns *turns)
 {
-	return turns->waiting && !turns->stalled ? turns->waiting->due_us : INT64_MAX;
+	return turns->waiting ? turns->waiting->due_us : INT64_MAX;
 }
 
 /* The round in which a timeout is started among those that wait for a thread: there, too, groups take turns. */
@@ -247,6 +255,7 @@ bool hwts_turns_rate(struct hwts_turn_group *group); /* makes sure that the grou
 bool hwts_turns_is_paused(const struct hwts_turns *turns, const struct hwts_turn_group *group);
 bool hwts_turns_is_barred(const struct hwts_turns *turns, const struct hwts_turn_group *group); /* paused or full */
 struct hwts_rules hwts_turns_rules(const struct hwts_turns *turns, const struct hwts_turn_group *group);
+bool hwts_turns_is_stalled(const struct hwts_turns *turns, const struct hwts_turn_group *group);
 /* Call after a change of a group's turns, rules or tokens: the group goes into the ring, waits, or is blocked; T3. */
 void hwts_turns_place(struct hwts_turns *turns, struct hwts_turn_group *group);
 
@@ -263,6 +272,8 @@ bool hwts_turns_set_kind(struct hwts_turns *turns, bool paused, struct hwts_rule
 bool hwts_turns_set_own(struct hwts_turns *turns, const char *name, size_t len,
 			const struct hwts_own *is); /* false: no memory */
 void hwts_turns_settle(struct hwts_turns *turns, bool (*read)(void *ctx, uint32_t shard), void *ctx);
+
+void hwts_turns_stall(struct hwts_turns *turns, uint32_t shard, bool stalls); /* in turns.c */
 
 /* A shard was taken.  empty: the levels of its buckets are lost, so they begin empty. */
 void hwts_turns_taken(struct hwts_turns *turns, uint32_t shard, bool empty, int64_t now_ns);

@@ -67,17 +67,14 @@ void hwts_hold(hwt_store *store, const struct hwts_shard_row *taken)
 	shard->unruled = taken->rules > 0 ? HWTS_NEW : HWTS_RULED;
 	shard->runs_known = false;
 	hwts_turns_taken(&kind->turns, (uint32_t)(shard - kind->shards), taken->empty, hwt_now());
+	hwts_stall(store, kind, shard);
 }
 
-void hwts_stall(hwt_store *store, struct hwts_kind *kind)
+void hwts_stall(hwt_store *store, struct hwts_kind *kind, const struct hwts_shard *shard)
 {
-	bool was = kind->turns.stalled;
-
-	kind->turns.stalled = false;
-	for (uint32_t i = 0; i < kind->row.shards; i++)
-		kind->turns.stalled |= kind->shards[i].held && kind->shards[i].unruled == HWTS_CHANGED;
-	if (was && !kind->turns.stalled)
-		hwts_wake(store, HWTS_BEGIN);
+	hwts_turns_stall(&kind->turns, (uint32_t)(shard - kind->shards),
+			 shard->held && shard->unruled == HWTS_CHANGED);
+	hwts_wake(store, HWTS_BEGIN);
 }
 
 void hwts_lose(hwt_store *store, struct hwts_shard *shard)
@@ -90,9 +87,8 @@ void hwts_lose(hwt_store *store, struct hwts_shard *shard)
 	if (!kind)
 		return;
 	hwts_turns_drop_rests(&kind->turns, shard->id);
-	hwts_wake(store, HWTS_BEGIN); /* rows of groups may have waited for the rests */
-	if (shard->unruled == HWTS_CHANGED)
-		hwts_stall(store, kind); /* no thread reads the rules of a shard that is lost */
+	/* Rows of groups may have waited for the rests, or for rules: no thread reads those of a shard that is lost. */
+	hwts_stall(store, kind, shard);
 }
 
 void hwts_shards_give(hwt_store *store)
@@ -105,7 +101,7 @@ void hwts_shards_reset(hwt_store *store)
 {
 	HWTS_EACH_SHARD (store, kind, shard) {
 		*shard = (struct hwts_shard){ .id = shard->id };
-		kind->turns.stalled = false;
+		hwts_stall(store, kind, shard);
 	}
 	store->shards->held = 0;
 }

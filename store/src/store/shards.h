@@ -46,8 +46,8 @@ void hwts_inactive(hwt_store *store, struct hwts_shard *shard);       /* one beg
 void hwts_read_again(hwt_store *store, struct hwts_shard *shard);     /* from the beginning */
 void hwts_hold(hwt_store *store, const struct hwts_shard_row *taken); /* and reads it from the beginning */
 void hwts_lose(hwt_store *store, struct hwts_shard *shard);
-/* Sets kind->turns.stalled: some held shard has rules that are unread. */
-void hwts_stall(hwt_store *store, struct hwts_kind *kind);
+/* Groups of a held shard whose rules have changed and are unread begin nothing.  Wakes the beginner. */
+void hwts_stall(hwt_store *store, struct hwts_kind *kind, const struct hwts_shard *shard);
 void hwts_shards_give(hwt_store *store);  /* marks all held shards as giving */
 void hwts_shards_reset(hwt_store *store); /* as if no shard was ever held */
 /* Counts each shard that has not been read up to now as one row: due rows in it are not known yet. */

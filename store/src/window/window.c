@@ -282,7 +282,8 @@ void hwts_window_not_begun(struct hwts_entry *entry, int64_t due_us, bool runs)
 	entry->aside = false;
 	/* A row that is due, is tried later, and that its kind could begin, is locked by another transaction. */
 	wait_for(entry,
-		 when_us > due_us && !entry->kind->turns.stalled && hwts_keeps(entry->store, entry->shard)
+		 when_us > due_us && !hwts_turns_is_stalled(&entry->kind->turns, entry->turn.group) &&
+				 hwts_keeps(entry->store, entry->shard)
 		     ? HWT_STORE_WAITS_ROW
 		     : HWT_STORE_STARTS,
 		 due_us);

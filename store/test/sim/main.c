@@ -17,6 +17,7 @@ static const struct sim_known known[] = {
 	{ sim_live_beside_users_that_make_kinds, 1, "no process joined while a user's transaction had made a kind" },
 	{ sim_live_with_many_rests, 1, "what groups times priorities cost with the lock held grew with the square" },
 	{ sim_live_under_rules, 1000011, "a stop that lasted kept a name that another had, and told that one nothing" },
+	{ sim_live_beside_rules_that_change_at_once, 1, "rules that changed faster than they were read stalled their kind" },
 	{ sim_live_beside_one_that_stands_still, 1,
 	  "a worker that stood still in the answer to a begin kept its shards" },
 	{ sim_live_beside_users_that_make_kinds, 1000001, "a group waited for a rest that was first no longer" },
@@ -27,7 +28,7 @@ static const struct sim_known known[] = {
  * moves to the table above, and its scenario to the tests.
  */
 static const struct sim_known open_seeds[] = {
-	{ sim_live_with_rules_that_change_at_once, 1, "rules that change faster than they are read stall their kind" },
+	{ sim_live_with_rules_that_change_at_once, 1, "rules that change faster than they are read stall their shard" },
 };
 
 static int run_open_seeds(void)
@@ -84,6 +85,7 @@ SCENE(many_forged_news_go_together, sim_live_behind_forged_news, 2)
 SCENE(users_that_lock_rows_of_any_table_stop_nothing_else, sim_live_beside_users_that_lock, 10)
 SCENE(a_process_that_stands_still_in_an_answer_keeps_nothing_from_others, sim_live_beside_one_that_stands_still, 10)
 SCENE(processes_join_while_a_user_makes_a_kind, sim_live_beside_users_that_make_kinds, 10)
+SCENE(rules_that_change_all_the_time_hold_up_their_shard_alone, sim_live_beside_rules_that_change_at_once, 5)
 SCENE(what_many_rests_cost_with_the_lock_held_grows_as_they_do, sim_live_with_many_rests, 1)
 SCENE(what_waits_to_be_pulled_is_cancelled_by_another_process, sim_live_with_what_waits, 5)
 SCENE(a_damaged_row_crashes_nobody, sim_live_with_damaged_rows, 30)

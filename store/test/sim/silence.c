@@ -213,8 +213,21 @@ void sim_live_beside_users_that_make_kinds(void)
 	sim_come_to_the_end();
 }
 
-/* The rules of a group change faster than the rules of all groups are read.  No other group waits for that. */
+/*
+ * The rules of a group change faster than the rules of its shard are read.  No group of another shard or kind waits for
+ * that.
+ */
 #define STORM_GROUP (GROUPS - 1)
+
+static bool puts_in_the_storm;
+
+/* Also what has no group: it waits for all shards of the kind. */
+static bool is_in_the_storm(unsigned group)
+{
+	const char *name = sim_group_names[group], *other = sim_group_names[STORM_GROUP];
+
+	return !name || hwts_bucket(name, strlen(name)) % 4 == hwts_bucket(other, strlen(other)) % 4; /* shards */
+}
 
 static void *change_rules(void *arg)
 {
@@ -228,22 +241,35 @@ static void *change_rules(void *arg)
 				      &limits);
 	sim_sleep(4 * sim_lease_ns);
 	while (goes_on(node)) {
+		unsigned group = (unsigned)sim_random(STORM_GROUP);
+
 		limits.running++;
 		(void)hwt_store_limit(node->store, sim_kinds[HWT_STORE_AT_LEAST_ONCE].name,
 				      sim_group_names[STORM_GROUP], &limits);
-		if (sim_hit(8))
-			(void)sim_put_in(node, HWT_STORE_AT_LEAST_ONCE, (unsigned)sim_random(STORM_GROUP), 0, 0);
+		if (sim_hit(8) && (puts_in_the_storm || !is_in_the_storm(group)))
+			(void)sim_put_in(node, HWT_STORE_AT_LEAST_ONCE, group, 0, 0);
+		if (sim_hit(20)) {
+			(void)hwt_store_limit(node->store, sim_kinds[HWT_STORE_AT_MOST_ONCE].name,
+					      sim_group_names[group], &limits);
+			(void)sim_put_in(node, HWT_STORE_AT_MOST_ONCE, group, 0, 0);
+		}
 		sim_sleep(sim_some_time(HWT_MS(60)));
 	}
 	return NULL;
 }
 
-void sim_live_with_rules_that_change_at_once(void)
+void sim_live_beside_rules_that_change_at_once(void)
 {
 	start(1, HWT_S(2) << sim_random(3), change_rules);
 	sim_server.rule_ns = HWT_MS(100);
 	sim_sleep(40 * sim_lease_ns);
 	sim_come_to_the_end();
+}
+
+void sim_live_with_rules_that_change_at_once(void)
+{
+	puts_in_the_storm = true;
+	sim_live_beside_rules_that_change_at_once();
 }
 
 /*

@@ -156,6 +156,7 @@ void sim_live_with_damaged_rows(void);
 void sim_live_beside_one_that_stands_still(void);
 void sim_live_beside_users_that_lock(void);
 void sim_live_beside_users_that_make_kinds(void);
+void sim_live_beside_rules_that_change_at_once(void);
 void sim_live_with_rules_that_change_at_once(void);
 void sim_live_with_many_rests(void);
 
