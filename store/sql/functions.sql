@@ -211,7 +211,10 @@ begin
   end if;
   select array_agg(s.id order by s.id) into places from public.hwt_kind k join public.hwt_shard s on s.kind = k.id
     where k.id = its_kind and (its_bucket is null or s.id = k.id * 1024 + its_bucket % k.shards);
-  perform 1 from public.hwt_shard s where s.id = any(places) order by s.id for update;
+  perform 1 from public.hwt_shard s
+    where s.id = any(places || string_to_array(current_setting('hwt.ruled', true), ','::text)::int[])
+    order by s.id for update;
+  perform set_config('hwt.ruled'::text, ''::text, true);
   update public.hwt_shard s set rules = s.rules + 1::bigint where s.id = any(places);
   perform pg_notify('hwt_'::text || left(m.store, 16) || '_'::text || s.id::text, 'l'::text)
     from public.hwt_shard s, public.hwt_meta m where s.id = any(places) and s.owner is not null;
@@ -747,12 +750,17 @@ begin
   on conflict (id) do nothing;
 end $hwt$;
 
--- The first steps of each change of rules.
-create or replace function public.hwt_ruled(kind_id int) returns void language plpgsql as $hwt$
+-- The first steps of each change of rules. The first trigger of a transaction locks the shards of all its changes, in
+-- one order: hwt.ruled names them.
+create or replace function public.hwt_ruled(kind_id int, its_bucket int) returns void language plpgsql as $hwt$
 begin
   set constraints public.hwt_raise deferred;
   update public.hwt_kind k set removed = null where k.id = kind_id and k.removed is not null;
   perform set_config('hwt.rules'::text, 'later'::text, true);
+  perform set_config('hwt.ruled'::text, coalesce(string_agg(p.place, ','::text), ''::text), true)
+    from (select unnest(string_to_array(current_setting('hwt.ruled', true), ','::text)) as place
+    union select s.id::text from public.hwt_kind k join public.hwt_shard s on s.kind = k.id
+    where k.id = kind_id and (its_bucket is null or s.id = k.id * 1024 + its_bucket % k.shards)) p;
 end $hwt$;
 
 -- Pauses a kind or a group.
@@ -762,16 +770,18 @@ language plpgsql security definer set search_path = pg_catalog, pg_temp as $hwt$
 declare
   k record;
   its_group bytea;
+  place int;
 begin
   select * into k from public.hwt_find(kind);
-  perform public.hwt_ruled(k.kind_id);
+  its_group := public.hwt_bytes('grp'::text, grp);
+  place := public.hwt_bucket(its_group, null::bigint);
+  perform public.hwt_ruled(k.kind_id, place);
   if grp is null then
     update public.hwt_kind q set paused = true where q.id = k.kind_id and q.removed is null;
     return;
   end if;
-  its_group := public.hwt_bytes('grp'::text, grp);
   insert into public.hwt_group as g (bucket, kind, grp, paused)
-  values (public.hwt_bucket(its_group, 0::bigint), k.kind_id, its_group, true)
+  values (place, k.kind_id, its_group, true)
   on conflict (bucket, kind, grp) do update set paused = true;
 end $hwt$;
 
@@ -785,13 +795,13 @@ declare
   place int;
 begin
   select * into k from public.hwt_find(kind);
-  perform public.hwt_ruled(k.kind_id);
+  its_group := public.hwt_bytes('grp'::text, grp);
+  place := public.hwt_bucket(its_group, null::bigint);
+  perform public.hwt_ruled(k.kind_id, place);
   if grp is null then
     update public.hwt_kind q set paused = false where q.id = k.kind_id and q.removed is null;
     return;
   end if;
-  its_group := public.hwt_bytes('grp'::text, grp);
-  place := public.hwt_bucket(its_group, 0::bigint);
   update public.hwt_group g set paused = false where g.bucket = place and g.kind = k.kind_id and g.grp = its_group;
   delete from public.hwt_group g where g.bucket = place and g.kind = k.kind_id and g.grp = its_group
     and g.running is null;
@@ -821,14 +831,14 @@ begin
     raise invalid_parameter_value using message = 'a limit that is removed has no values',
       hint = 'remove => true stands alone.';
   end if;
-  perform public.hwt_ruled(k.kind_id);
+  its_group := public.hwt_bytes('grp'::text, grp);
+  place := public.hwt_bucket(its_group, null::bigint);
+  perform public.hwt_ruled(k.kind_id, place);
   if grp is null then
     update public.hwt_kind q set running = nullif(most, 0), start_every_us = nullif(every, 0::bigint),
       burst = nullif(at_once, 0) where q.id = k.kind_id and q.removed is null;
     return;
   end if;
-  its_group := public.hwt_bytes('grp'::text, grp);
-  place := public.hwt_bucket(its_group, 0::bigint);
   if not remove then
     insert into public.hwt_group as g (bucket, kind, grp, running, start_every_us, burst)
     values (place, k.kind_id, its_group, most, every, at_once)

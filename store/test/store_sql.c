@@ -624,6 +624,75 @@ TEST(a_transaction_that_pauses_holds_up_nothing_before_it_commits)
 	}
 }
 
+/* The nth group of a shard. */
+static const char *group_in(uint32_t shard, unsigned n)
+{
+	static char names[4][16];
+	static unsigned at;
+	char *name = names[at++ % 4];
+
+	for (unsigned i = 0; n > 0; i++) {
+		(void)snprintf(name, sizeof(names[0]), "group %u", i);
+		n -= hwts_bucket(name, strlen(name)) % 8 == shard;
+	}
+	return name;
+}
+
+static void finish_commit(PGconn *conn)
+{
+	PGresult *result = PQgetResult(conn);
+
+	CHECK_INT(PQresultStatus(result), ==, PGRES_COMMAND_OK);
+	PQclear(result);
+	CHECK(PQgetResult(conn) == NULL);
+}
+
+/* Of different groups, whose shards are the same.  Another transaction makes sure that each waits for its first one. */
+TEST(transactions_that_pause_several_groups_lock_their_shards_in_one_order)
+{
+	SQL_WORLD(store, conn);
+	USER *other = connect_user(), *holder = connect_user();
+
+	(void)store;
+	SAYS("", sql, holder, "begin");
+	(void)sql(holder, "select 1 from %s_shard where id %% 1024 in (2, 5) for update", world.schema);
+	SAYS("", sql, conn, "begin");
+	SAYS("", sql, other, "begin");
+	SAYS("", call, conn, "pause", "'a', '%s'", group_in(2, 1));
+	SAYS("", call, conn, "pause", "'a', '%s'", group_in(5, 1));
+	SAYS("", call, other, "limit", "'a', '%s', running => 3", group_in(5, 2));
+	SAYS("", call, other, "pause", "'a', '%s'", group_in(2, 2));
+	CHECK_INT(PQsendQuery(conn, "commit"), ==, 1);
+	CHECK_INT(PQsendQuery(other, "commit"), ==, 1);
+	WAIT_FOR(query("select count(distinct pid) from pg_locks where not granted") == 2);
+	SAYS("", sql, holder, "commit");
+	finish_commit(conn);
+	finish_commit(other);
+}
+
+/* One that stays raises the number of its shard once, whether at the commit or before. */
+TEST(a_pause_that_is_rolled_back_locks_no_shard)
+{
+	SQL_WORLD(store, conn);
+	USER *holder = connect_user();
+
+	(void)store;
+	SAYS("", sql, holder, "begin");
+	(void)sql(holder, "select 1 from %s_shard where id %% 1024 = 2 for update", world.schema);
+	SAYS("", sql, conn, "set lock_timeout = '20s'");
+	SAYS("", sql, conn, "begin");
+	SAYS("", call, conn, "pause", "'a', '%s'", group_in(5, 1));
+	SAYS("", sql, conn, "savepoint s");
+	SAYS("", call, conn, "pause", "'a', '%s'", group_in(2, 1));
+	SAYS("", sql, conn, "rollback to savepoint s");
+	SAYS("", sql, conn, "set constraints all immediate");
+	SAYS("", call, conn, "pause", "'a', '%s'", group_in(5, 2));
+	SAYS("", sql, conn, "commit");
+	SAYS("", sql, holder, "commit");
+	CHECK_INT(query("select rules from %s_shard where id %% 1024 = 2", world.schema), ==, 0);
+	CHECK_INT(query("select rules from %s_shard where id %% 1024 = 5", world.schema), ==, 2);
+}
+
 TEST(a_kind_can_be_made_and_a_process_registers_it_later)
 {
 	SQL_WORLD(store, conn);
