@@ -647,15 +647,22 @@ static void finish_commit(PGconn *conn)
 	CHECK(PQgetResult(conn) == NULL);
 }
 
-/* Of different groups, whose shards are the same.  Another transaction makes sure that each waits for its first one. */
+#define IS_BLOCKED(conn) (query("select cardinality(pg_blocking_pids(%d))", PQbackendPID(conn)) > 0)
+
+/*
+ * Of different groups, whose shards are the same.  Two others make sure that each waits for its first shard, and then
+ * conn for its second one.
+ */
 TEST(transactions_that_pause_several_groups_lock_their_shards_in_one_order)
 {
 	SQL_WORLD(store, conn);
-	USER *other = connect_user(), *holder = connect_user();
+	USER *other = connect_user(), *holds_2 = connect_user(), *holds_5 = connect_user();
 
 	(void)store;
-	SAYS("", sql, holder, "begin");
-	(void)sql(holder, "select 1 from %s_shard where id %% 1024 in (2, 5) for update", world.schema);
+	SAYS("", sql, holds_2, "begin");
+	SAYS("", sql, holds_5, "begin");
+	(void)sql(holds_2, "select 1 from %s_shard where id %% 1024 = 2 for update", world.schema);
+	(void)sql(holds_5, "select 1 from %s_shard where id %% 1024 = 5 for update", world.schema);
 	SAYS("", sql, conn, "begin");
 	SAYS("", sql, other, "begin");
 	SAYS("", call, conn, "pause", "'a', '%s'", group_in(2, 1));
@@ -664,8 +671,10 @@ TEST(transactions_that_pause_several_groups_lock_their_shards_in_one_order)
 	SAYS("", call, other, "pause", "'a', '%s'", group_in(2, 2));
 	CHECK_INT(PQsendQuery(conn, "commit"), ==, 1);
 	CHECK_INT(PQsendQuery(other, "commit"), ==, 1);
-	WAIT_FOR(query("select count(distinct pid) from pg_locks where not granted") == 2);
-	SAYS("", sql, holder, "commit");
+	WAIT_FOR(IS_BLOCKED(conn) && IS_BLOCKED(other));
+	SAYS("", sql, holds_2, "commit");
+	WAIT_FOR(IS_BLOCKED(conn));
+	SAYS("", sql, holds_5, "commit");
 	finish_commit(conn);
 	finish_commit(other);
 }
