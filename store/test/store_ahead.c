@@ -241,6 +241,37 @@ TEST(a_full_window_that_is_read_again_hides_nothing_that_is_due)
 	end_full_window(store);
 }
 
+/*
+ * The shards of a process that died come to one whose window is full: more is due in one of them than a look reads.
+ * What is due later waits for room.
+ */
+TEST(a_full_window_hides_nothing_that_is_due_in_shards_that_are_taken)
+{
+	enum { SHARDS = 64, FULL = 40, DUE = 2 * HWTS_PAGE / SHARDS + 2, LATER = HWTS_PAGE / SHARDS / 2 };
+	hwt_store *store = full_window(SHARDS, true, FULL);
+	hwt_store_spec spec = spec_of("a", HWT_S(3600));
+	const struct hwts_shard *shard;
+	char group[16];
+
+	for (unsigned i = 0; i < DUE + LATER; i++) {
+		do
+			next_group(group, sizeof(group), 1, false);
+		while ((hwts_id_of(0, group, NULL) & (HWTS_BUCKETS - 1)) % SHARDS != 1);
+		spec.group = group;
+		CHECK_CALL(put_patiently(store, &spec, NULL), 0);
+	}
+	(void)query("update %s_timeout set due_us = %lld where id in"
+		    " (select id from %s_timeout where shard %% 1024 = 1 order by id limit %d)",
+		    world.schema, (long long)now_us(), world.schema, DUE);
+	(void)query("update %s_shard set owner = null, epoch = epoch + 1 where id %% 1024 <> 0", world.schema);
+	look_now(store);
+	shard = &store->kinds->shards[1];
+	WAIT_FOR(stats_of_store(store).done == DUE);
+	WAIT_FOR(LOCKED(store, !shard->unread && shard->reach_us == 0)); /* the last look has been answered */
+	CHECK_INT(stats_of_store(store).window, ==, FULL);
+	end_full_window(store);
+}
+
 static hwt_store *_Atomic puts_due;
 
 static void put_what_is_due(const char *where)

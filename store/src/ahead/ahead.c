@@ -42,7 +42,13 @@ static bool has_room(const struct hwts_kind *kind, size_t limit)
 	return kind->entries < (kind->behind ? limit / 2 : limit);
 }
 
-/* Sets kind->behind: of a kind that is behind, only new shards are looked at. */
+/* Rows that are due may be unread. */
+static bool is_late(const hwt_store *store, const struct hwts_shard *shard)
+{
+	return shard->mark_due_us < store->reading->seen_us;
+}
+
+/* Sets kind->behind and kind->late: of a kind that is behind, only shards that are new or late are looked at. */
 static void measure(hwt_store *store)
 {
 	size_t limit = hwts_window_limit(store);
@@ -50,9 +56,13 @@ static void measure(hwt_store *store)
 	HWTS_EACH_KIND (store, kind) {
 		bool room = has_room(kind, limit);
 
-		kind->behind = false;
-		for (uint32_t i = 0; i < kind->row.shards && !room; i++)
-			kind->behind |= kind->shards[i].held && kind->shards[i].unread;
+		kind->behind = kind->late = false;
+		for (uint32_t i = 0; i < kind->row.shards && !room; i++) {
+			bool unread = kind->shards[i].held && kind->shards[i].unread;
+
+			kind->behind |= unread;
+			kind->late |= unread && is_late(store, &kind->shards[i]);
+		}
 	}
 }
 
@@ -62,10 +72,15 @@ static bool is_new(const struct hwts_shard *shard)
 	return shard->mark_due_us == INT64_MIN;
 }
 
-/* A new shard does not wait for room: the window has none of its rows yet. */
-static bool is_wanted(const struct hwts_kind *kind, const struct hwts_shard *shard)
+/*
+ * A new shard does not wait for room: the window has none of its rows yet.  What is due waits only for what is due:
+ * rows that are due later may fill the window for as long as the horizon.
+ */
+static bool is_wanted(const hwt_store *store, const struct hwts_kind *kind, const struct hwts_shard *shard)
 {
-	return shard->held && shard->unread && shard->unruled != HWTS_NEW && (is_new(shard) || !kind->behind);
+	if (!shard->held || !shard->unread || shard->unruled == HWTS_NEW)
+		return false;
+	return is_new(shard) || !kind->behind || (is_late(store, shard) && hwts_window_has_room_now(store, kind));
 }
 
 static bool has_look(hwt_store *store)
@@ -76,7 +91,7 @@ static bool has_look(hwt_store *store)
 		return false;
 	measure(store);
 	HWTS_EACH_SHARD (store, kind, shard)
-		if (is_wanted(kind, shard))
+		if (is_wanted(store, kind, shard))
 			return true;
 	return false;
 }
@@ -118,7 +133,7 @@ static void read_again(struct hwts_reader *reader)
 static bool is_loading(hwt_store *store)
 {
 	HWTS_EACH_SHARD (store, kind, shard)
-		if (shard->loading && is_wanted(kind, shard))
+		if (shard->loading && is_wanted(store, kind, shard))
 			return true;
 	return false;
 }
@@ -135,9 +150,11 @@ static bool reserve(struct hwts_reader *reader)
 
 static struct hwts_held held_of(int64_t now_us, const struct hwts_kind *kind, const struct hwts_shard *shard)
 {
+	bool all = !kind->behind || is_new(shard); /* otherwise what is due */
+
 	return (struct hwts_held){ .shard = shard->id,
 				   .epoch = shard->epoch,
-				   .to_us = now_us + kind->row.horizon_us,
+				   .to_us = now_us + (all ? kind->row.horizon_us : 0),
 				   .mark_due_us = shard->mark_due_us,
 				   .mark_id = shard->mark_id,
 				   .swept_due_us = shard->swept_due_us,
@@ -153,7 +170,7 @@ static bool chooses_new(const struct hwts_reader *reader)
 	bool any_new = false, any_other = reader->store->reading->sweep_due;
 
 	HWTS_EACH_SHARD (reader->store, kind, shard)
-		if (is_wanted(kind, shard))
+		if (is_wanted(reader->store, kind, shard))
 			*(is_new(shard) ? &any_new : &any_other) = true;
 	return any_new && !(any_other && reader->loaded);
 }
@@ -170,7 +187,8 @@ static void collect(struct hwts_reader *reader, int64_t now_us)
 	news = chooses_new(reader);
 	look->held_count = 0;
 	HWTS_EACH_SHARD (store, kind, shard) {
-		if (!is_wanted(kind, shard) || is_new(shard) != news || (news && look->held_count >= reader->loads))
+		if (!is_wanted(store, kind, shard) || is_new(shard) != news ||
+		    (news && look->held_count >= reader->loads))
 			continue;
 		look->held[look->held_count] = held_of(now_us, kind, shard);
 		shard->reach_us = look->held[look->held_count++].to_us;

@@ -93,5 +93,5 @@ void hwts_reader_reset(hwt_store *store)
 {
 	*store->reading = (struct hwts_reading){ .seen_us = 0 };
 	HWTS_EACH_KIND (store, kind)
-		kind->behind = false;
+		kind->behind = kind->late = false;
 }

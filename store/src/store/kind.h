@@ -46,6 +46,7 @@ struct hwts_kind {
 	int64_t oldest_us; /* when the oldest IS_DUE entry was due */
 	struct hwts_waits waits;
 	bool behind; /* unread shards wait for room in the window */
+	bool late;   /* some of the rows that are unread may be due */
 	struct hwts_tally tally;
 	struct hwts_watch watch[HWT_STORE_WAITS]; /* why.c */
 	struct hwts_wait lost; /* the wait at the time when the lease was lost; cleared with the next lease */

@@ -5,6 +5,11 @@
 #include "store/store.h"
 #include "window/window.h"
 
+bool hwts_window_has_room_now(const hwt_store *store, const struct hwts_kind *kind)
+{
+	return kind->turns.queued < hwts_window_limit(store) / 2;
+}
+
 size_t hwts_window_count(const hwt_store *store)
 {
 	return store->window->count;
@@ -129,6 +134,8 @@ struct hwts_entry *hwts_window_pop(hwt_store *store, struct hwts_kind *kind, boo
 		/* aside: the group keeps its turn, as the database may refuse this row once more. */
 		(void)hwts_turns_pop(&kind->turns, now_ns, entry->aside);
 		hwts_window_want_rest(store, kind, entry->turn.group);
+		if (kind->late && hwts_window_has_room_now(store, kind))
+			hwts_wake(store, HWTS_READ);
 		if (held && !shard->giving)
 			return entry;
 		if (!entry->unsure && !entry->turn.elsewhere)
