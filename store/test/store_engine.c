@@ -471,17 +471,23 @@ TEST(what_another_process_puts_far_ahead_and_in_great_numbers_is_told_to_the_hol
 	enum { MANY = 600 };
 	CLOSING hwt_store *store = fresh_store();
 	hwt_store_spec specs[MANY];
+	char keys[MANY][8];
 
 	/* News of all rows in one notification would be longer than PostgreSQL allows. */
 	CHECK_CALL(hwt_store_register(store, &KIND(.name = "a", .task = count_run, .shards = 1)), 0);
 	CHECK_CALL(hwt_store_start(store), 0);
 	CHECK(wait_held(store, 1));
 	CLOSING hwt_store *other = open_store();
-	for (unsigned i = 0; i < MANY; i++)
-		specs[i] = spec_of("a", HWT_MS(1500) + HWT_US(i));
-	CHECK_CALL(hwt_store_put_many(other, specs, MANY, NULL), 0);
-	put(other, "a", HWT_MS(1500));
-	CHECK(wait_count(&ran, MANY + 1));
+	for (unsigned keyed = 0; keyed < 2; keyed++) {
+		for (unsigned i = 0; i < MANY; i++) {
+			specs[i] = spec_of("a", HWT_MS(1500) + HWT_US(i));
+			(void)snprintf(keys[i], sizeof(keys[i]), "%u", i);
+			specs[i].key = keyed ? keys[i] : NULL;
+		}
+		CHECK_CALL(hwt_store_put_many(other, specs, MANY, NULL), 0);
+		put(other, "a", HWT_MS(1500));
+		CHECK(wait_count(&ran, (MANY + 1) * (keyed + 1)));
+	}
 }
 
 /* Returns when a look that began after this call is over: the next one has begun. */

@@ -33,10 +33,12 @@ select ?1, ?1 & 1023, d.us + ?11, d.us, 0, ?6, ?2, ?3, 0, 1, ?8, ?9, ?10, ?7, ?1
 insert into @_timeout as t (id, bucket, due_us, base_us, epoch, period_us, kind, shard, attempt, state, grp,
   key, data, priority)@values?1, ?1 & 1023, ?4, ?4, 0, ?6, ?2, ?3, 0, 1, ?8, ?9, ?10, ?7@here
 
+--: fragment SENT
+-- The clock, and the rows that were sent. Unlike a function in FROM, a list of unnests writes no table of its rows.
+n as materialized (select @now us@here), p as (select unnest(?1) id, unnest(?2) kind, unnest(?3) shard, unnest(?4) w,
+  unnest(?5) absolute, unnest(?6) period, unnest(?7) priority, unnest(?8) grp, unnest(?9) as key, unnest(?10) as data)
+
 --: fragment MANY_POSTGRESQL
-with n as materialized (select @now us@here), p as (select *
-  from unnest(?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10) x(id, kind, shard, w, absolute, period, priority, grp,
-  key, data))
 insert into @_timeout as t (id, bucket, due_us, base_us, epoch, period_us, kind, shard, attempt, state, grp,
   key, data, priority)
 select p.id, p.id & 1023, d.us, d.us, 0, p.period, p.kind, p.shard, 0, 1, p.grp, p.key, p.data, p.priority
@@ -44,6 +46,10 @@ select p.id, p.id & 1023, d.us, d.us, 0, p.period, p.kind, p.shard, 0, 1, p.grp,
 
 --: fragment IN_USE
 on conflict (bucket, kind, grp, key) where key is not null do
+
+--: fragment NOTIFY
+-- News x of each shard. If they are more than a notification holds, the holder reads its rows.
+select pg_notify('@news' || x.shard, case when length(x.news) > 7000 then 'r' else x.news end)
 
 --: fragment RETURNING
 returning id, due_us, shard, state

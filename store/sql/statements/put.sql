@@ -16,13 +16,17 @@ update @_meta
   returning next_number - ?1
 
 --: PUT put (id bigint[], kind int[], shard int[], time_us bigint[], absolute bool[], period_us bigint[], priority
---:   int[], grp key[], key key[], data data[])
--- Puts timeouts. time_us is a time if absolute, otherwise a delay from the clock. On SQLite it is always a time:
--- rows_send.c has added the clock.
+--:   int[], grp key[], key key[], data data[], notes_clock bool)
+-- Puts timeouts without keys. time_us is a time if absolute, otherwise a delay from the clock. On SQLite it is always a
+-- time: rows_send.c has added the clock. On PostgreSQL one row answers for all: the first id, the clock, 0, how many.
+-- notes_clock: a setting of the session keeps the first id and the clock for TELL_PUT.
 --: sqlite
 {MANY_SQLITE}
 --: postgresql
-{MANY_POSTGRESQL} {RETURNING}
+with {SENT}, i as ({MANY_POSTGRESQL})
+select (?1)[1], n.us, 0, cardinality(?1)
+  from n
+  where not ?11 or set_config('hwt_store.put', (?1)[1] || ' ' || n.us, false) is not null
 
 --: PUT_KEYED put (id bigint[], kind int[], shard int[], time_us bigint[], absolute bool[], period_us bigint[],
 --:   priority int[], grp key[], key key[], data data[])
@@ -30,7 +34,7 @@ update @_meta
 --: sqlite
 {MANY_SQLITE} {IN_USE} nothing
 --: postgresql
-{MANY_POSTGRESQL} {IN_USE} nothing {RETURNING}
+with {SENT} {MANY_POSTGRESQL} {IN_USE} nothing {RETURNING}
 
 --: PUT_REPLACE put (id bigint, kind int, shard int, time_us bigint, absolute bool, period_us bigint, priority int,
 --:   grp key, key key, data data, later_us bigint, schedule text, zone text, grace_us bigint, spread_us bigint)
@@ -117,7 +121,7 @@ select t.id, t.due_us, t.shard, coalesce(length(t.data), 0), @now
   where t.id {IN_LIST} and t.state = 1 and (?3 or s.owner <> ?2) and t.due_us < @now + k.horizon_us
     and m.until_us {LIVE}
 --: postgresql
-select pg_notify('@news' || x.shard, case when length(x.news) > 7000 then 'r' else x.news end)
+{NOTIFY}
   from (select t.shard + 0 shard, string_agg(concat(t.id, ':', t.due_us, ':', coalesce(length(t.data), 0),
     case when t.grp <> '' or t.priority <> 0 then concat(':', t.priority, ':', encode(t.grp, 'hex')) end),
     ',') news from (select @now us) n, @_timeout t
@@ -126,3 +130,20 @@ select pg_notify('@news' || x.shard, case when length(x.news) > 7000 then 'r' el
     lateral (select s.owner from @_shard s where s.id = x.shard offset 0) s
   where s.owner is not null and (?3 or (s.owner <> ?2 and set_config('synchronous_commit', 'off',
     true) = 'off'))
+
+--: TELL_PUT tell (id bigint[], shard int[], time_us bigint[], absolute bool[], priority int[], grp key[], length int[],
+--:   own_name text, horizon_us bigint)
+-- TELL of rows that PUT has inserted in the transaction before, and of which the client knows all but the clock. No row
+-- is read: if the put failed, its setting is not there.
+--: sqlite
+--: postgresql
+{NOTIFY}
+  from (select p.shard, string_agg(concat(p.id, ':', d.us, ':', p.len,
+    case when p.grp <> '' or p.priority <> 0 then concat(':', p.priority, ':', encode(p.grp, 'hex')) end),
+    ',') news from (select split_part(current_setting('hwt_store.put', true), ' ', 2)::bigint us, @now is_now
+    where split_part(current_setting('hwt_store.put', true), ' ', 1) = (?1)[1]::text) n, (select unnest(?1) id,
+    unnest(?2) shard, unnest(?3) w, unnest(?4) absolute, unnest(?5) priority, unnest(?6) grp, unnest(?7) len) p,
+    lateral (select case when p.absolute then p.w else n.us + p.w end us) d
+    where d.us < n.is_now + ?9 + 1000000 group by p.shard) x,
+    lateral (select s.owner from @_shard s where s.id = x.shard offset 0) s
+  where s.owner <> ?8 and set_config('synchronous_commit', 'off', true) = 'off'

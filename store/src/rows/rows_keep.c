@@ -109,8 +109,10 @@ int hwts_accepted(void *ctx, const struct hwts_value *row)
 
 	put->rc = 0;
 	put->again = false;
-	if (row[2].number == 0) /* SQLite: the row is as it was sent */
+	if (row[2].number == 0) { /* the row is as it was sent; PostgreSQL: row[1] is the clock */
+		put->due_us += put->absolute ? 0 : row[1].number;
 		return 0;
+	}
 	put->id = row[0].number;
 	put->due_us = row[1].number;
 	put->shard = (int32_t)row[2].number;

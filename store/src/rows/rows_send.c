@@ -12,8 +12,9 @@
  * hint.  This needs the put to read the clock inside its transaction.
  *
  * News on PostgreSQL: transactions that notify commit one after the other, so a notification is a transaction of its
- * own, behind the put in the same pipeline.  It reads the rows that the put has committed; if the put failed there are
- * none.  If the notification is lost, the holder's look-ahead finds the row by tx.
+ * own, behind the put in the same pipeline.  It reads the rows that the put has committed.  After a put without keys it
+ * reads only the clock of the put, which the put has left in a setting of the session.  If the put failed there are no
+ * news.  If the notification is lost, the holder's look-ahead finds the row by tx.
  */
 #include "rows/rows.h"
 
@@ -63,25 +64,26 @@ int hwts_rows_draw(struct hwts_conn *conn, int64_t count, bool hasty, int64_t *f
  */
 
 /* The columns of an insert. */
-enum { ID, KIND, SHARD, WHEN, ABSOLUTE, PERIOD, PRIORITY, NUMBERS };
+enum { ID, KIND, SHARD, WHEN, ABSOLUTE, PERIOD, PRIORITY, NUMBERS, LENGTH = NUMBERS, ARRAYS };
 struct batch {
 	struct hwts_put *puts;
 	size_t n, at; /* at: the first put whose row may come back next */
-	int64_t *numbers[NUMBERS];
+	int64_t *numbers[ARRAYS];
 	struct hwts_value *groups, *keys, *data;
 	struct hwts_step *steps;
 	size_t step_count;
 };
 
-/* Rows come back in the order of the puts, without the refused ones. */
+/* Rows come back in the order of the puts, without the refused ones.  PostgreSQL: a row of PUT stands for many. */
 static int inserted(void *ctx, const struct hwts_value *row)
 {
 	struct batch *batch = ctx;
+	int64_t count = row[2].number == 0 ? HWTS_MAX(row[3].number, 1) : 1;
 
 	while (batch->at < batch->n && batch->puts[batch->at].drawn != row[0].number)
 		batch->at++;
-	if (batch->at < batch->n)
-		return hwts_accepted(&batch->puts[batch->at++], row);
+	for (; batch->at < batch->n && count > 0; count--)
+		(void)hwts_accepted(&batch->puts[batch->at++], row);
 	return 0;
 }
 
@@ -150,6 +152,7 @@ static void write_row(struct batch *batch, size_t at, int64_t now_us)
 	batch->numbers[ABSOLUTE][at] = put->absolute || now_us;
 	batch->numbers[PERIOD][at] = put->period_us;
 	batch->numbers[PRIORITY][at] = put->priority;
+	batch->numbers[LENGTH][at] = (int64_t)put->len;
 	batch->groups[at] = (struct hwts_value)HWTS_TEXT(put->group ? put->group : "");
 	batch->keys[at] = (struct hwts_value)HWTS_TEXT(put->key);
 	batch->data[at] = (struct hwts_value)HWTS_BYTES(put->len ? put->data : NULL, put->len);
@@ -157,7 +160,7 @@ static void write_row(struct batch *batch, size_t at, int64_t now_us)
 
 static bool open_batch(struct batch *batch, struct hwts_put *puts, size_t n)
 {
-	int64_t *numbers = hwts_alloc(NUMBERS * n * sizeof(*numbers));
+	int64_t *numbers = hwts_alloc(ARRAYS * n * sizeof(*numbers));
 	size_t room = 0;
 
 	*batch = (struct batch){ .puts = puts,
@@ -165,7 +168,7 @@ static bool open_batch(struct batch *batch, struct hwts_put *puts, size_t n)
 				 .groups = hwts_alloc(n * sizeof(*batch->groups)),
 				 .keys = hwts_alloc(n * sizeof(*batch->keys)),
 				 .data = hwts_alloc(n * sizeof(*batch->data)) };
-	for (size_t i = 0; i < NUMBERS; i++)
+	for (size_t i = 0; i < ARRAYS; i++)
 		batch->numbers[i] = numbers ? numbers + i * n : NULL;
 	return numbers && batch->groups && batch->keys && batch->data &&
 	       hwts_grow(&batch->steps, &room, n + 1, sizeof(*batch->steps)); /* not cleared: most stay unused */
@@ -248,6 +251,32 @@ static bool write_news(struct hwts_conn *conn, struct hwts_step *step, int64_t *
 	return count > 0;
 }
 
+/*
+ * The same of a batch that is one PUT, from what the client knows.  False: a row has a key, kinds differ, or a pooler
+ * may give the next transaction another session.
+ */
+static bool write_put_news(struct hwts_conn *conn, struct batch *batch)
+{
+	int64_t **numbers = batch->numbers, horizon_us = horizon_of(batch->puts, batch->n);
+	struct hwts_step *steps = batch->steps;
+	bool soon = false;
+
+	if (conn->db->pooled || batch->step_count != 1 || steps[0].sql != HWTS_SQL_PUT || horizon_us == 0)
+		return false;
+	for (size_t i = 0; i < batch->n; i++)
+		soon |= is_soon(conn, &batch->puts[i]);
+	if (!soon)
+		return false;
+	steps[0].args[NUMBERS + 3] = (struct hwts_value)HWTS_NUMBER(true);
+	steps[1] = (struct hwts_step)HWTS_DO(
+	    TELL_PUT, HWTS_BYTES(numbers[ID], batch->n), HWTS_BYTES(numbers[SHARD], batch->n),
+	    HWTS_BYTES(numbers[WHEN], batch->n), HWTS_BYTES(numbers[ABSOLUTE], batch->n),
+	    HWTS_BYTES(numbers[PRIORITY], batch->n), HWTS_BYTES(batch->groups, batch->n),
+	    HWTS_BYTES(numbers[LENGTH], batch->n), HWTS_TEXT(hwts_me(conn->db)), HWTS_NUMBER(horizon_us));
+	steps[1].after = true;
+	return true;
+}
+
 int hwts_rows_clock(struct hwts_conn *conn, unsigned flags, int64_t *now_us)
 {
 	struct hwts_step step = { .sql = HWTS_SQL_CLOCK, .each = hwts_note_number, .ctx = now_us };
@@ -271,7 +300,8 @@ static int send(struct hwts_conn *conn, struct hwts_put *puts, size_t n, unsigne
 
 	if (rc == 0) {
 		write_batch(&batch, now_us);
-		if (tells && write_news(conn, &batch.steps[batch.step_count], ids, puts, n, false))
+		if (tells && (write_put_news(conn, &batch) ||
+			      write_news(conn, &batch.steps[batch.step_count], ids, puts, n, false)))
 			batch.step_count++;
 		rc = hwts_run(conn, batch.steps, batch.step_count, flags | HWTS_SYNCED);
 	}

@@ -348,6 +348,28 @@ static int tell(struct act *act)
 	return 0;
 }
 
+/* The due time is read; what else the client has sent of a row is believed. */
+static int tell_put(struct act *act)
+{
+	for (size_t i = 0; i < COUNT_ARG(0); i++) {
+		const struct version *t, *shard = sim_shard(act, ITEM_ARG(1, i), NULL);
+		const struct hwts_value *group = (const struct hwts_value *)act->step->args[5].bytes + i;
+		struct hwts_due due;
+
+		if (!sim_find_row(act, ITEM_ARG(0, i), &t) || !shard || !shard->s[SHARD_OWNER] ||
+		    sim_is_text(shard->s[SHARD_OWNER], TEXT_ARG(7)) ||
+		    t->n[DUE] >= act->now_us + NUMBER_ARG(8) + HWTS_S_US)
+			continue;
+		due = (struct hwts_due){ .id = ITEM_ARG(0, i),
+					 .due_us = t->n[DUE],
+					 .shard = (int32_t)ITEM_ARG(1, i),
+					 .len = (uint32_t)ITEM_ARG(6, i) };
+		hwts_due_set(&due, group->bytes, group->len, ITEM_ARG(4, i));
+		sim_add_news(act->tx, due.shard, &due);
+	}
+	return 0;
+}
+
 /*
  * Puts
  */
@@ -411,7 +433,8 @@ static void insert(struct act *act, size_t i)
 	sim_set_text(t, GROUP, value_at(act, 7, i)->bytes, value_at(act, 7, i)->len);
 	sim_set_text(t, KEY, value_at(act, 8, i)->bytes, value_at(act, 8, i)->len);
 	fill(act, t, i);
-	emit_put(act, t);
+	if (act->step->sql != HWTS_SQL_PUT)
+		emit_put(act, t);
 }
 
 static bool has_key(const struct act *act, const struct version *t, size_t i)
@@ -475,6 +498,8 @@ static int put(struct act *act)
 		if (rc != 0)
 			return rc;
 	}
+	if (act->step->sql == HWTS_SQL_PUT)
+		SIM_EMIT(act, count > 0 ? ITEM_ARG(0, 0) : 0, act->now_us, 0, (int64_t)count);
 	return 0;
 }
 
@@ -482,6 +507,7 @@ sim_statement *const sim_put_statements[HWTS_SQLS] = {
 	[HWTS_SQL_PLACES] = places,
 	[HWTS_SQL_GROUP_PLACES] = group_places,
 	[HWTS_SQL_TELL] = tell,
+	[HWTS_SQL_TELL_PUT] = tell_put,
 	[HWTS_SQL_SNAPSHOT] = snapshot,
 	[HWTS_SQL_LOOK] = look,
 	[HWTS_SQL_LOOK_GROUP] = look_group,
