@@ -73,7 +73,8 @@ static const struct {
 	[HWT_STORE_WAITS_LEASE] = { "lease", "a process is silent, or gives its shards away",
 				    "look whether its processes and their machines run, and at their warnings" },
 	[HWT_STORE_WAITS_DATABASE] = { "database", "a process has no connection that can write",
-				       "its warnings say why: rights, a standby, default_transaction_read_only" },
+				       "its warnings say why: rights, a full disk; on PostgreSQL also a standby,"
+				       " default_transaction_read_only" },
 	[HWT_STORE_WAITS_NOBODY] = { "nobody", "no process runs it",
 				     "start one; if one should run, its warnings, or hwt-jobs by its URL, say why" },
 };

@@ -157,7 +157,7 @@ const REASONS = {
 	zone: ["its time zone cannot be read", "Install tzdata where its process runs."],
 	row: ["rows are locked, damaged or refused", "Look for what locks them; the warnings of the process say more."],
 	lease: ["its process is silent, or gives it away", "Look whether its processes and their machines run, and at their warnings."],
-	database: ["its process has no connection that can write", "Its warnings say why: rights, a standby, default_transaction_read_only."],
+	database: ["its process has no connection that can write", "Its warnings say why: rights, a full disk; on PostgreSQL also a standby, default_transaction_read_only."],
 	nobody: ["no process runs it", "Start a process that runs it. If one should run, its warnings, or hwt-jobs by its URL, say why."],
 };
 
