@@ -116,12 +116,15 @@ void print_waiting(const hwt_store_kind_info *info)
 
 static bool say_why(void *ctx, const hwt_store_kind_info *info)
 {
-	if (!ctx || strcmp(info->kind, ctx) == 0)
-		print_waiting(info);
+	const struct names *names = ctx;
+
+	for (size_t i = 0; i < names->n; i++)
+		if (strcmp(info->kind, names->names[i]) == 0)
+			print_waiting(info);
 	return true;
 }
 
-void print_why(const struct jobs *jobs, char *kind)
+void print_why(const struct jobs *jobs, struct names *names)
 {
-	(void)hwt_store_each_kind(jobs->store, say_why, kind);
+	(void)hwt_store_each_kind(jobs->store, say_why, names);
 }

@@ -101,8 +101,8 @@ struct backlog {
 };
 int read_backlog(hwt_store *store, const char *kind, int64_t now_us, struct backlog *backlog);
 void json_waiting(const struct jobs *jobs, bool *first, const hwt_store_kind_info *info);
-void print_waiting(const hwt_store_kind_info *info); /* a line for each reason */
-void print_why(const struct jobs *jobs, char *kind); /* the same of one kind; NULL: of all */
+void print_waiting(const hwt_store_kind_info *info);         /* a line for each reason */
+void print_why(const struct jobs *jobs, struct names *names); /* the same of these kinds */
 
 /* In groups.c. */
 void write_limits(const hwt_store_limits *limits, char *text, size_t size);

@@ -194,6 +194,7 @@ int list(struct jobs *jobs)
 {
 	struct listing listing = { .jobs = jobs, .limit = jobs->limit, .now_us = wall_us() };
 	struct names names = { .n = 0 };
+	size_t listed = 0;
 	int rc = 0;
 
 	if (jobs->n > 1)
@@ -208,21 +209,25 @@ int list(struct jobs *jobs)
 	listing.width = listing.width < 8 ? 8 : listing.width > 24 ? 24 : listing.width;
 	if (jobs->json)
 		fputc('[', jobs->out);
-	if (jobs->n == 1)
-		rc = list_kind(&listing, jobs->words[0]);
-	else
-		rc = read_names(jobs->store, &names);
-	for (size_t i = 0; i < names.n && rc == 0 && !listing.more; i++)
-		rc = list_kind(&listing, names.names[i]);
+	rc = read_names(jobs->store, &names);
+	for (size_t i = 0; i < names.n && rc == 0 && !listing.more; i++) {
+		int64_t before = listing.count;
+
+		if (jobs->n == 0 || strcmp(names.names[i], jobs->words[0]) == 0)
+			rc = list_kind(&listing, names.names[i]);
+		if (listing.count > before)
+			memmove(names.names[listed++], names.names[i], sizeof(names.names[i]));
+	}
+	names.n = listed;
+	if (rc == 0 && jobs->json)
+		fputs(listing.count ? "\n]\n" : "]\n", jobs->out);
+	else if (rc == 0 && listing.count == 0)
+		fputs("nothing there\n", stderr);
+	else if (rc == 0 && (!jobs->states || jobs->states & PENDING))
+		print_why(jobs, &names);
 	free(names.names);
 	if (rc != 0)
 		return report(jobs, rc, "list"); /* no "]": a list that was cut must not parse */
-	if (jobs->json)
-		fputs(listing.count ? "\n]\n" : "]\n", jobs->out);
-	if (!jobs->json && listing.count == 0)
-		fputs("nothing there\n", stderr);
-	else if (!jobs->json && (!jobs->states || jobs->states & PENDING))
-		print_why(jobs, jobs->n == 1 ? jobs->words[0] : NULL);
 	if (listing.more && !jobs->json)
 		fprintf(stderr, "... and more: -n shows more of them, --state, --group and a kind fewer\n");
 	return DONE;
@@ -302,7 +307,7 @@ int show(struct jobs *jobs)
 	} else if (rc == 0) {
 		print_info(jobs, &info);
 		if (info.state == HWT_STORE_PENDING && info.due_us <= wall_us())
-			print_why(jobs, info.kind);
+			print_why(jobs, &(struct names){ .names = &info.kind, .n = 1 });
 	}
 	free(info.data);
 	return rc == 0 ? DONE : report(jobs, rc, "show");

@@ -374,6 +374,8 @@ comes() {
 }
 
 why_it_waits() {
+	"$BUILD/examples/jobs" -d "$url" add 0 'exit 3' -k bad >/dev/null
+	"$BUILD/examples/jobs" -d "$url" run -x -a 1 -l 600 -t 600 -e >/dev/null 2>&1
 	"$BUILD/examples/jobs" -d "$url" add 0 'exit 0' -k late >/dev/null
 	ends 0 pause job
 	"$BUILD/examples/jobs" -d "$url" run >/dev/null 2>&1 &
@@ -391,7 +393,15 @@ why_it_waits() {
 	ends 0 show job --key far
 	grep 'wait' "$work/out"
 	ends 0 list job --state failed,running
+	grep -q 'failed' "$work/out" || { echo "nothing failed:"; cat "$work/out" "$work/err"; }
 	grep 'wait' "$work/out"
+	ends 0 put other x --make --at 1h --group listed
+	ends 0 list --group listed
+	grep -q 'pending' "$work/out" || cat "$work/out" "$work/err"
+	grep 'wait' "$work/out"
+	ends 0 cancel other --group listed --all -y
+	ends 0 remove other
+	ends 0 cancel job --key bad
 	ends 0 cancel job --key far
 	ends 0 cancel job --key late
 	ends 0 resume job
