@@ -495,7 +495,8 @@ HWT_API int hwt_timer_advance(hwt_timer *timer, int64_t now_ns, int64_t *next_ns
  * returned; a periodic one is pending again.  A cancel takes nothing out of a batch: it says ENOENT, or 0 of a periodic
  * one, whose run that is its last.  *next_ns (may be NULL) is the answer of hwt_timer_advance, never earlier than
  * now_ns, which it is if more are due than n or max_tasks_per_advance, or if the timer has been stopped meanwhile.
- * With n == 0, where out may be NULL, it takes in what has come, and hands out nothing.
+ * With n == 0, where out may be NULL, it takes in what has come, unless a tick was handed out in part, and hands out
+ * nothing.
  * Returns  0; EINVAL: the timer has no HWT_COLLECT, fired is NULL, out is NULL and n is not 0, or the time is refused;
  *          EBUSY, ECANCELED: as hwt_timer_advance.  *fired and *next_ns are written with 0 only.
  * Threads  one at a time.  Meanwhile other threads find what it is handing out HWT_RUNNING: EBUSY.
