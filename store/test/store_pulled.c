@@ -311,6 +311,63 @@ TEST(what_waits_to_be_pulled_is_read_though_nobody_asks_for_it)
 	check_none(store);
 }
 
+/* In front of the engine: a statement that reads whether this row is pending is refused. */
+static struct {
+	const struct hwts_engine *engine;
+	_Atomic int64_t id;
+	atomic_uint refused;
+} damaged;
+
+static int read_damaged(struct hwts_conn *conn, const struct hwts_step *steps, size_t n, unsigned flags)
+{
+	const int64_t *ids = steps[0].sql == HWTS_SQL_PENDING ? steps[0].args[0].bytes : NULL;
+
+	for (size_t i = 0; ids && i < steps[0].args[0].len; i++)
+		if (ids[i] == atomic_load(&damaged.id)) {
+			conn->refused = conn->broken = true; /* as SQLite's connection is after damage */
+			atomic_fetch_add(&damaged.refused, 1);
+			return hwts_fail(EIO, "a damaged page");
+		}
+	return damaged.engine->run(conn, steps, n, flags);
+}
+
+static void put_damage_before(hwt_store *store)
+{
+	static struct hwts_engine front;
+
+	damaged.engine = store->engine;
+	front = *damaged.engine;
+	front.run = read_damaged;
+	store->engine = store->db->engine = &front;
+}
+
+/* A row that cannot be read waits on, and its neighbours are read. */
+TEST(what_is_cancelled_beside_a_damaged_row_does_not_start)
+{
+	fresh_world();
+	CLOSING hwt_store *store = open_pulled(3), *other = open_store();
+	hwt_store_spec series = SPEC("a", 0, .period_ns = HWT_S(3600));
+	int64_t ids[3];
+	hwt_store_run *run;
+
+	put_damage_before(store);
+	CHECK_CALL(hwt_store_start(store), 0);
+	for (int i = 0; i < 3; i++)
+		ids[i] = put_spec(store, &series);
+	wait_ready(store, 3);
+	CHECK_CALL(hwt_store_cancel(other, ids[0]), 0);
+	CHECK_CALL(hwt_store_cancel(other, ids[2]), 0);
+	atomic_store(&damaged.id, ids[1]);
+	age(store);
+	run = pull(store);
+	CHECK_INT(run->id, ==, ids[1]);
+	CHECK(wait_gone(other, ids[0]));
+	CHECK(wait_gone(other, ids[2]));
+	CHECK_INT(atomic_load(&damaged.refused), >=, 2);
+	CHECK_CALL(hwt_store_end(run, 0), 0);
+	check_none(store);
+}
+
 /*
  * Many threads
  */

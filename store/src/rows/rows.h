@@ -217,7 +217,7 @@ hwts_each hwts_accepted; /* ctx, a struct hwts_put: the statement has put or cha
 /* rows_run.c, rows_inherit.c and rows_end.c */
 /* PostgreSQL: the data of the begun rows is read after the commit. */
 int hwts_rows_begin(struct hwts_conn *conn, struct hwts_want *wants, size_t n, bool synced, bool again);
-/* Sets `locked` of each row that runs under the epoch of its want and is not marked, and if rows cannot be read. */
+/* Sets `locked` of each row that runs under the epoch of its want and is not marked, and of one refused alone. */
 int hwts_rows_begun(struct hwts_conn *conn, struct hwts_want *wants, size_t n);
 /* Rows of dead processes that were not begun. */
 int hwts_rows_inherit(struct hwts_conn *conn, struct hwts_want *wants, size_t n);

@@ -266,11 +266,12 @@ int hwts_rows_begun(struct hwts_conn *conn, struct hwts_want *wants, size_t n)
 		begin.wants[i] = &wants[i];
 	if (rc == 0)
 		rc = read_pending(conn, &begin, HWTS_READS);
-	for (size_t i = 0; i < n && rc != 0 && conn->refused; i++)
-		wants[i].locked = true; /* a row that cannot be read must not hold up the others */
 	free(begin.wants);
 	free(begin.ids);
-	return rc != 0 && conn->refused ? 0 : rc;
+	if (n > 1 || rc == 0 || !conn->refused)
+		return rc;
+	wants->locked = true;
+	return 0;
 }
 
 /* True: rows that are due, as far as this process knows, were not begun.  They may be locked. */
