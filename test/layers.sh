@@ -74,7 +74,7 @@ result each_file_of_the_store_touches_its_own_parts "$(sed -nE '/^struct hwt_sto
 	done
 	touched '\bentry->' window window_in window_due window_life beginner
 	touched '\bshard->' shards share share_take share_give ahead found window window_in window_due window_life beginner ender control ruling refill
-	touched '\bk(ind)?->begun\b' begun register
+	touched '\bk(ind)?->begun\b' begun stale register
 	touched '\bk(ind)?->turns\b' window window_in window_due window_life beginner begun register stats ruling refill share share_give shards kind)"
 
 # The Makefile takes what is there; CMakeLists.txt and meson.build name it.

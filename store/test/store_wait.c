@@ -7,6 +7,7 @@
 #include "front.h"
 #include "refuse.h"
 #include "runs/begun.h"
+#include "runs/stale.h"
 #include "share/why.h"
 #include "window/window.h"
 

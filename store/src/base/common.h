@@ -8,8 +8,8 @@
  *   calls   what users call: open, start, register, put, change, many, read, rules, stats, prometheus
  *   share   which shards are this process's: share takes and renews them, control is the thread that does it.  why:
  *           why what is due has not started
- *   runs    beginner, begun, locked, workers, pulled, poll, ender, ended: from a begin to an end that the database has
- *           and that the program has been told of
+ *   runs    beginner, begun, stale, locked, workers, pulled, poll, ender, ended: from a begin to an end that the
+ *           database has and that the program has been told of
  *   ahead   reading ahead: looks, sweeps, refills of groups and rulings of their rules, and what they found
  *   window  what is due soon, in memory
  *   store   struct hwt_store, its lock and threads, and parts that every room above uses: kinds, shards, clock, conns

@@ -14,6 +14,7 @@
 #include "runs/inherit.h"
 #include "runs/locked.h"
 #include "runs/begun.h"
+#include "runs/stale.h"
 #include "store/ability.h"
 #include "store/asks.h"
 #include "store/clock.h"

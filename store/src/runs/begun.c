@@ -24,7 +24,6 @@
 #include "window/window.h"
 
 #define AHEAD_NS HWT_MS(20)
-#define STALE_NS HWT_MS(100)
 #define QUEUE_BYTES ((size_t)16 << 20)
 #define BETWEEN_NS HWT_S(10) /* the patience of a call with a lock */
 
@@ -76,8 +75,7 @@ void hwts_begun_push(hwt_store *store, struct hwts_row *row)
 		kind->begun.end = &row->next;
 }
 
-/* Takes the row to which link leads out of the queue. */
-static struct hwts_row *unqueue(hwt_store *store, struct hwts_kind *kind, struct hwts_row **link)
+struct hwts_row *hwts_unqueue(hwt_store *store, struct hwts_kind *kind, struct hwts_row **link)
 {
 	struct hwts_row *row = *link;
 
@@ -110,7 +108,7 @@ struct hwts_row *hwts_begun_next(hwt_store *store, unsigned *turn, bool pulled)
 			continue;
 		*turn += (unsigned)i + 1;
 		kind->turns.round = kind->begun.first->round;
-		return unqueue(store, kind, &kind->begun.first);
+		return hwts_unqueue(store, kind, &kind->begun.first);
 	}
 	return NULL;
 }
@@ -233,88 +231,14 @@ void hwts_give_back_queued(hwt_store *store, bool all)
 	HWTS_EACH_KIND (store, kind)
 		for (struct hwts_row **link = &kind->begun.first; kind->begun.first && *link;)
 			if (all || !hwts_keeps(store, (*link)->shard))
-				hwts_give_back(store, unqueue(store, kind, link));
+				hwts_give_back(store, hwts_unqueue(store, kind, link));
 			else
 				link = &(*link)->next;
 }
 
 /*
- * Rows that have waited for long
- *
- * Another process may cancel the series of a begun row, or replace the row, and only the row tells.  So the beginner
- * gives back a row that has waited for a thread for STALE_NS.  A pulled row waits until the program comes: the beginner
- * reads it again and again.
+ * Rows that are doubted, and rows that were changed
  */
-
-static int64_t patience_ns(const hwt_store *store, const struct hwts_kind *kind)
-{
-	return kind->pulled ? store->config.lease_ns / 6 : STALE_NS;
-}
-
-/* When some row of the queue may have waited for too long; INT64_MAX: none will. */
-static int64_t stale_ns(const hwt_store *store, const struct hwts_kind *kind)
-{
-	if (!kind->begun.first || (kind->pulled ? !hwts_trusted(store) : HWTS_TEST(keeps_begun)))
-		return INT64_MAX;
-	return kind->begun.since_ns + patience_ns(store, kind);
-}
-
-int64_t hwts_begun_stale_ns(const hwt_store *store)
-{
-	int64_t ns = INT64_MAX;
-
-	HWTS_EACH_KIND (store, kind)
-		ns = HWTS_MIN(ns, stale_ns(store, kind));
-	return ns == INT64_MAX ? ns : HWTS_MAX(ns - hwts_boot_ns(), 1);
-}
-
-/* The runs before this row last longer than earlier ones: nothing more is begun ahead until some have ended. */
-static void give_back_stale(hwt_store *store, struct hwts_kind *kind, struct hwts_row **link)
-{
-	kind->begun.run_ns = HWTS_MAX(kind->begun.run_ns, STALE_NS * store->config.threads);
-	hwts_give_back(store, unqueue(store, kind, link));
-}
-
-size_t hwts_begun_stale(hwt_store *store, struct hwts_want *wants, size_t most)
-{
-	int64_t now_ns = hwts_boot_ns();
-	size_t n = 0;
-
-	HWTS_EACH_KIND (store, kind) {
-		struct hwts_row **link = &kind->begun.first, *row;
-
-		if (now_ns < stale_ns(store, kind))
-			continue;
-		kind->begun.since_ns = now_ns;
-		while ((row = *link) != NULL) {
-			bool stale = now_ns - row->queued_ns >= patience_ns(store, kind);
-
-			if (stale && !kind->pulled) {
-				give_back_stale(store, kind, link);
-				continue;
-			}
-			row->asked = stale && n < most;
-			if (row->asked)
-				wants[n++] = (struct hwts_want){ .id = row->id, .epoch = row->epoch };
-			kind->begun.since_ns = HWTS_MIN(kind->begun.since_ns, row->queued_ns);
-			link = &row->next;
-		}
-	}
-	return n;
-}
-
-void hwts_begun_read(hwt_store *store, const struct hwts_want *wants, size_t n, int64_t sent_ns)
-{
-	for (size_t i = 0; i < n; i++)
-		if (!wants[i].locked)
-			hwts_give_back_changed(store, wants[i].id);
-	HWTS_EACH_KIND (store, kind)
-		for (struct hwts_row *row = kind->begun.first; row; row = row->next) {
-			row->queued_ns = row->asked ? sent_ns : row->queued_ns;
-			row->asked = false;
-		}
-	hwts_poll_wait(store, 0);
-}
 
 /* Repeats the begin, whose answer may be lost: it also takes a row that runs under this epoch already. */
 void hwts_begin_again(hwt_store *store, struct hwts_entry *entry)
@@ -344,7 +268,7 @@ void hwts_doubt_begun(hwt_store *store)
 			const struct hwts_row *row = *link;
 
 			if (hwts_keeps(store, row->shard) && hwts_holds(store, row->shard, row->epoch))
-				hwts_doubt(store, unqueue(store, kind, link));
+				hwts_doubt(store, hwts_unqueue(store, kind, link));
 			else /* will be given back */
 				link = &(*link)->next;
 		}
@@ -360,7 +284,7 @@ static struct hwts_row *unqueue_id(hwt_store *store, struct hwts_kind *kind, int
 {
 	for (struct hwts_row **link = kind ? &kind->begun.first : NULL; link && *link; link = &(*link)->next)
 		if ((*link)->id == id)
-			return unqueue(store, kind, link);
+			return hwts_unqueue(store, kind, link);
 	return NULL;
 }
 

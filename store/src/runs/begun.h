@@ -36,18 +36,11 @@ unsigned hwts_begun_ahead(const hwt_store *store, const struct hwts_kind *kind, 
 bool hwts_begun_is_full(const hwt_store *store);         /* the rows in queues have too many bytes of data */
 int64_t hwts_begun_run_ns(const struct hwts_kind *kind); /* how long a run takes; 0: not known */
 
+/* Takes the row to which link leads out of the queue. */
+struct hwts_row *hwts_unqueue(hwt_store *store, struct hwts_kind *kind, struct hwts_row **link);
 void hwts_give_back(hwt_store *store, struct hwts_row *row);       /* the row was not started */
 void hwts_give_back_queued(hwt_store *store, bool all);            /* rows of shards that are not held, or all */
 void hwts_give_back_changed(hwt_store *store, int64_t id);         /* gives back a queued row that was changed */
-
-/*
- * Rows that have waited for too long.  hwts_begun_stale gives back those that wait for a thread, and returns those that
- * wait to be pulled, at most `most`: they have to be read.  hwts_begun_read: of these, each that is `locked` runs as it
- * was begun; the others are given back.  sent_ns: hwts_boot_ns() before the reading.
- */
-size_t hwts_begun_stale(hwt_store *store, struct hwts_want *wants, size_t most);
-void hwts_begun_read(hwt_store *store, const struct hwts_want *wants, size_t n, int64_t sent_ns);
-int64_t hwts_begun_stale_ns(const hwt_store *store); /* how long until a row may have; INT64_MAX: no row waits */
 
 void hwts_begin_again(hwt_store *store, struct hwts_entry *entry); /* nobody knows whether the row was begun */
 void hwts_doubt(hwt_store *store, struct hwts_row *row);           /* the row was not started; frees it */
