@@ -117,11 +117,27 @@ static int read_due(const struct jobs *jobs, hwt_store_when *when)
 	return DONE;
 }
 
+/* The library would say it of its fields. */
+static int check_put(const struct jobs *jobs)
+{
+	if (jobs->every && jobs->cron)
+		return complain(jobs, "--every and --cron exclude each other");
+	if (jobs->zone && !jobs->cron)
+		return complain(jobs, "--zone needs --cron");
+	if (jobs->spread && !jobs->every && !jobs->cron)
+		return complain(jobs, "--spread needs --every or --cron");
+	if ((jobs->replace || jobs->revive || jobs->keep_due) && !jobs->key)
+		return complain(jobs, "--replace, --revive and --keep-due need --key");
+	return DONE;
+}
+
 static int read_spec(struct jobs *jobs, hwt_store_spec *spec)
 {
 	hwt_store_when when;
 	int rc = read_due(jobs, &when);
 
+	if (rc == DONE)
+		rc = check_put(jobs);
 	if (rc != DONE)
 		return rc;
 	spec->kind = jobs->words[0];
@@ -257,6 +273,16 @@ static int act_on_many(struct jobs *jobs, const struct act *act)
 	return end_act(jobs, act, n, rc == 0 ? DONE : NO_DATABASE);
 }
 
+/* Of a word.  A timeout in another state is ENOENT, too. */
+static int report_word(struct jobs *jobs, const struct act *act, int rc, const hwt_store_which *which, const char *word)
+{
+	if (rc != ENOENT || !(act->moves || which->states))
+		return report(jobs, rc, word);
+	(void)complain(jobs, "%s: not there to %s, or in another state: hwt-jobs show says which", word, act->doing);
+	jobs->failure = rc;
+	return NOT_DONE;
+}
+
 static int act_on_words(struct jobs *jobs, const struct act *act, int from)
 {
 	uint64_t n = 0;
@@ -273,7 +299,7 @@ static int act_on_words(struct jobs *jobs, const struct act *act, int from)
 		rc = act_on(jobs, act, &which, NULL);
 		n += rc == 0;
 		if (rc != 0) {
-			int how = report(jobs, rc, jobs->words[i]);
+			int how = report_word(jobs, act, rc, &which, jobs->words[i]);
 
 			status = how > status ? how : status;
 		}

@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <getopt.h>
+#include <inttypes.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
@@ -326,13 +327,13 @@ static int64_t most_of(int letter)
 
 static int set_number(struct jobs *jobs, int letter, const char *text)
 {
-	int64_t value = 0;
+	int64_t value = 0, least = letter == 'p' ? -100 : letter != 'N';
 
 	if (letter == 's')
 		return read_states(jobs, text) ? DONE
 					       : complain(jobs, "\"%s\" is no state: pending, running, failed", text);
-	if (!read_number(text, letter == 'p' ? -100 : letter != 'N', most_of(letter), &value))
-		return complain(jobs, "\"%s\" is no number for this", text);
+	if (!read_number(text, least, most_of(letter), &value))
+		return complain(jobs, "\"%s\" is no number from %" PRId64 " to %" PRId64, text, least, most_of(letter));
 	if (letter == 'p')
 		jobs->priority = (int)value;
 	else if (letter == 'N')
@@ -613,7 +614,7 @@ int main(int argc, char **argv)
 	}
 	if (argc == 0) {
 		(void)help(NULL);
-		return asked ? DONE : WRONG_USE;
+		return check_output(&jobs, asked ? DONE : WRONG_USE);
 	}
 	rc = find_command(&jobs, argv[0]);
 	if (rc == DONE && !asked)
@@ -621,7 +622,7 @@ int main(int argc, char **argv)
 	if (rc != DONE)
 		return rc;
 	if (asked)
-		return help(jobs.command);
+		return check_output(&jobs, help(jobs.command));
 	rc = check_group(&jobs);
 	if (rc != DONE)
 		return rc;

@@ -46,6 +46,8 @@ int limit(struct jobs *jobs)
 		return rc;
 	if (given == jobs->unset)
 		return complain(jobs, "--running N, --every DURATION with --burst N, or --unset");
+	if (jobs->burst >= 0 && !jobs->every)
+		return complain(jobs, "--burst needs --every");
 	if (jobs->every && !read_duration(jobs->every, &limits.start_every_ns))
 		return complain(jobs, "\"%s\" is no duration: 200ms, 90s, 2h30m", jobs->every);
 	limits.running = jobs->running > 0 ? (uint32_t)jobs->running : 0;

@@ -231,6 +231,8 @@ failed_ones() {
 	json retry job --all '$j->{retried} == 1'
 	json list job '$j->[0]{state} eq "pending" && $j->[0]{attempt} == 0'
 	json retry job --all '$j->{retried} == 0'
+	ends 1 retry job --key bad
+	says 'or in another state'
 	ends 0 cancel job --key bad
 }
 
@@ -252,7 +254,19 @@ wrong_use() {
 	ends 1 list mial
 	says 'did you mean "mail"?'
 	ends 2 put mail x --priority 200
+	says 'no number from -100 to 100'
 	ends 2 put mail x --replace
+	says 'need --key'
+	ends 2 put mail x --zone UTC
+	says '--zone needs --cron'
+	ends 2 put mail x --spread 1h
+	says '--spread needs --every or --cron'
+	ends 2 put mail x --every 1h --cron '@daily'
+	says '--every and --cron'
+	ends 2 limit mail --burst 3
+	says '--burst needs --every'
+	timeout 600 "$BUILD/hwt-jobs" --help >/dev/full 2>"$work/err"
+	[ $? -eq 3 ] || echo "help on a full disk: not 3"
 	timeout 600 "$BUILD/hwt-jobs" list >/dev/null 2>"$work/err"
 	[ $? -eq 2 ] || echo "without a database: not 2"
 	says HWT_STORE_URL
