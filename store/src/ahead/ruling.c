@@ -118,6 +118,7 @@ static int apply(hwt_store *store, struct hwts_kind *kind, struct hwts_ruling *r
 		ok = hwts_window_runs(store, &ruling->runs[i]);
 	for (size_t i = 0; i < ruling->n && ok; i++)
 		apply_shard(store, kind, &ruling->shards[i], counted);
+	hwts_wake(store, HWTS_BEGIN); /* apply_groups has placed groups, also when all shards were lost meanwhile */
 	hwts_unlock(store);
 	return ok ? 0 : ENOMEM;
 }

@@ -362,20 +362,6 @@ static void wait(hwt_store *store)
 		hwts_wait_for(store, HWTS_BEGIN, left_ns);
 }
 
-/* Halves, too: a row that cannot be read stays as it is, and holds up no other. */
-static int read_by_halves(hwt_store *store, struct hwts_want *wants, size_t n)
-{
-	int rc = hwts_connect_role(store, HWTS_BEGIN);
-	struct hwts_conn *conn = hwts_conn(store, HWTS_BEGIN);
-
-	if (rc == 0)
-		rc = hwts_rows_begun(conn, wants, n);
-	if (rc == 0 || !conn || !conn->refused)
-		return rc;
-	rc = read_by_halves(store, wants, n / 2);
-	return rc ? rc : read_by_halves(store, wants + n / 2, n - n / 2);
-}
-
 /* The caller holds store->lock, which is released while rows that wait to be pulled are read. */
 static void see_to_stale(hwt_store *store, struct batch *batch, unsigned *failures)
 {
@@ -386,7 +372,7 @@ static void see_to_stale(hwt_store *store, struct batch *batch, unsigned *failur
 	if (n == 0)
 		return;
 	hwts_unlock(store);
-	rc = read_by_halves(store, batch->wants, n);
+	rc = hwts_stale_read(store, batch->wants, n);
 	if (rc != 0) /* one that works is no sign that begins do */
 		hwts_fails(store, HWTS_BEGIN, rc);
 	hwts_lock(store);

@@ -9,7 +9,9 @@
 #include "runs/begun.h"
 #include "runs/poll.h"
 #include "runs/stale.h"
+#include "rows/rows.h"
 #include "store/clock.h"
+#include "store/conns.h"
 #include "store/store.h"
 
 #define STALE_NS HWT_MS(100)
@@ -69,6 +71,19 @@ size_t hwts_begun_stale(hwt_store *store, struct hwts_want *wants, size_t most)
 		}
 	}
 	return n;
+}
+
+int hwts_stale_read(hwt_store *store, struct hwts_want *wants, size_t n)
+{
+	int rc = hwts_connect_role(store, HWTS_BEGIN);
+	struct hwts_conn *conn = hwts_conn(store, HWTS_BEGIN);
+
+	if (rc == 0)
+		rc = hwts_rows_begun(conn, wants, n);
+	if (rc == 0 || !conn || !conn->refused)
+		return rc;
+	rc = hwts_stale_read(store, wants, n / 2);
+	return rc ? rc : hwts_stale_read(store, wants + n / 2, n - n / 2);
 }
 
 void hwts_begun_read(hwt_store *store, const struct hwts_want *wants, size_t n, int64_t sent_ns)

@@ -6,6 +6,9 @@
 #include "rows/want.h"
 #include "store/kind.h"
 
+/* Reads rows that wait to be pulled, by halves: a row that cannot be read stays as it is, and holds up no other. */
+int hwts_stale_read(hwt_store *store, struct hwts_want *wants, size_t n);
+
 /*
  * The caller holds store->lock.
  *
