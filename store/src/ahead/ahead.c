@@ -155,6 +155,7 @@ static struct hwts_held held_of(int64_t now_us, const struct hwts_kind *kind, co
 	return (struct hwts_held){ .shard = shard->id,
 				   .epoch = shard->epoch,
 				   .to_us = now_us + (all ? kind->row.horizon_us : 0),
+				   .part = !all,
 				   .mark_due_us = shard->mark_due_us,
 				   .mark_id = shard->mark_id,
 				   .swept_due_us = shard->swept_due_us,

@@ -63,8 +63,8 @@ void hwts_look_found(hwt_store *store, struct hwts_look *look)
 			continue;
 		shard->mark_due_us = held->mark_due_us;
 		shard->mark_id = held->mark_id;
-		shard->unread |= held->full;
-		shard->loading &= held->full;
+		shard->unread |= held->full || held->part;
+		shard->loading &= held->full || held->part;
 	}
 	for (size_t i = 0; i < look->held_count && look->sweeps && look->far; i++) {
 		struct hwts_shard *shard = hwts_shard(store, look->held[i].shard, NULL);

@@ -207,6 +207,7 @@ struct hwts_held {
 	int64_t swept_due_us, swept_id; /* in: the sweep begins here; out: where the next one begins */
 	size_t seen, overdue;
 	bool full; /* out: the page was full, so there may be more rows before to_us */
+	bool part; /* the look ends before the horizon: it reads only what is due */
 };
 
 struct hwts_shard_row {

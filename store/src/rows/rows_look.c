@@ -250,8 +250,10 @@ static int look_apart(struct hwts_conn *conn, struct hwts_look *look, const stru
 		for (size_t k = 0; k < n && rc == 0; k++)
 			if (steps[k].each == see_swept || (steps[k].sql == HWTS_SQL_LOOK && i < look->ahead_count))
 				rc = look_at_one(conn, look, &steps[k], i);
-		if (rc != 0)
-			look->held[i].to_us = INT64_MIN; /* the mark stays */
+		if (rc != 0) { /* the mark stays, and the next look at the shard is that of a renewal */
+			look->held[i].to_us = INT64_MIN;
+			look->held[i].part = false;
+		}
 		look->blocked += rc != 0;
 	}
 	return rc != 0 && (!conn->refused || look->blocked == look->held_count) ? rc : 0;
