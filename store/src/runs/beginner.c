@@ -139,7 +139,7 @@ static void not_begun(hwt_store *store, const struct hwts_want *want)
 		hwts_poke(store);
 	}
 	HWTS_TALLY_OF(store, entry->kind, failed, want->inherited && want->delay_us == HWTS_NEVER);
-	if (want->stale)
+	if (want->stale && shard->rules == want->rules) /* otherwise the rules have been read since */
 		hwts_rules_changed(store, want->shard);
 	if (want->dead && !want->inherited)
 		hwts_turns_elsewhere(&entry->turn, true);
