@@ -18,15 +18,20 @@ update @_meta
 --: PUT put (id bigint[], kind int[], shard int[], time_us bigint[], absolute bool[], period_us bigint[], priority
 --:   int[], grp key[], key key[], data data[], notes_clock bool)
 -- Puts timeouts without keys. time_us is a time if absolute, otherwise a delay from the clock. On SQLite it is always a
--- time: rows_send.c has added the clock. On PostgreSQL one row answers for all: the first id, the clock, 0, how many.
+-- time: rows_send.c has added the clock. On PostgreSQL one row answers for all: the first id, the clock, 0, how many;
+-- or, if a trigger has dropped some, each row that is there.
 -- notes_clock: a setting of the session keeps the first id and the clock for TELL_PUT.
 --: sqlite
 {MANY_SQLITE}
 --: postgresql
-with {SENT}, i as ({MANY_POSTGRESQL})
+with {SENT}, i as ({MANY_POSTGRESQL} {RETURNING}), c as (select count(*) = cardinality(?1) has_all from i)
 select (?1)[1], n.us, 0, cardinality(?1)
-  from n
-  where not ?11 or set_config('hwt_store.put', (?1)[1] || ' ' || n.us, false) is not null
+  from n, c
+  where c.has_all and (not ?11 or set_config('hwt_store.put', (?1)[1] || ' ' || n.us, false) is not null)
+union all
+select i.id, i.due_us, i.shard, i.state
+  from i, c
+  where not c.has_all
 
 --: PUT_KEYED put (id bigint[], kind int[], shard int[], time_us bigint[], absolute bool[], period_us bigint[],
 --:   priority int[], grp key[], key key[], data data[])
