@@ -42,3 +42,25 @@ bool hwts_turns_is_beyond(const struct hwts_turns *turns, const struct hwts_turn
 {
 	return hwts_turns_exceed(turns, turn) || (hwts_turns_rules(turns, turn->group).every_ns > 0 && !turn->reserved);
 }
+
+/* Under new rules a bucket is at worst empty, whatever it was before.  A bucket whose level was lost began empty. */
+int64_t hwts_turns_full_ns(const struct hwts_turns *turns, const struct hwts_turn_group *group,
+			   const struct hwts_rules *rules, int64_t now_ns)
+{
+	int64_t empty_ns = turns->empty_ns ? turns->empty_ns[group->bucket % turns->shards] : 0;
+	int64_t all_ns = rules->burst * rules->every_ns, full = group->rate->full_ns;
+
+	return HWTS_MIN(empty_ns ? HWTS_MAX(full, empty_ns + all_ns) : full, now_ns + all_ns);
+}
+
+/* Nobody knows when a reserved token will be used. */
+int64_t hwts_turns_token_ns(const struct hwts_turns *turns, const struct hwts_turn_group *group,
+			    const struct hwts_rules *rules, int64_t reserved, int64_t now_ns)
+{
+	int64_t more = HWTS_MIN(reserved + 1 - rules->burst, 1), full;
+
+	if (rules->every_ns == 0)
+		return INT64_MIN;
+	full = hwts_turns_full_ns(turns, group, rules, now_ns);
+	return (more > 0 ? HWTS_MAX(full, now_ns) : full) + more * rules->every_ns;
+}

@@ -18,28 +18,6 @@ static bool is_blocked(const struct hwts_turns *turns, const struct hwts_turn_gr
 	return !group->queue->counted && (hwts_turns_is_barred(turns, group) || group->queue->is_rest);
 }
 
-/* Under new rules a bucket is at worst empty, whatever it was before.  A bucket whose level was lost began empty. */
-static int64_t full_ns(const struct hwts_turns *turns, const struct hwts_turn_group *group,
-		       const struct hwts_rules *rules, int64_t now_ns)
-{
-	int64_t empty_ns = turns->empty_ns ? turns->empty_ns[group->bucket % turns->shards] : 0;
-	int64_t all_ns = rules->burst * rules->every_ns, full = group->rate->full_ns;
-
-	return HWTS_MIN(empty_ns ? HWTS_MAX(full, empty_ns + all_ns) : full, now_ns + all_ns);
-}
-
-/* When there is a token beyond those that are reserved.  Nobody knows when a reserved token will be used. */
-static int64_t token_ns(const struct hwts_turns *turns, const struct hwts_turn_group *group,
-			const struct hwts_rules *rules, int64_t reserved, int64_t now_ns)
-{
-	int64_t more = HWTS_MIN(reserved + 1 - rules->burst, 1), full;
-
-	if (rules->every_ns == 0)
-		return INT64_MIN;
-	full = full_ns(turns, group, rules, now_ns);
-	return (more > 0 ? HWTS_MAX(full, now_ns) : full) + more * rules->every_ns;
-}
-
 /* Until when the group has to wait: for a token, or without turns until its bucket is full. */
 static int64_t ready_ns(const struct hwts_turns *turns, const struct hwts_turn_group *group, int64_t now_ns)
 {
@@ -48,8 +26,8 @@ static int64_t ready_ns(const struct hwts_turns *turns, const struct hwts_turn_g
 	if (group->queue && group->queue->counted)
 		return INT64_MIN; /* T4: the group may begin it at once */
 	if (group->turns > 0)
-		return token_ns(turns, group, &rules, group->reserved, now_ns);
-	return rules.every_ns > 0 ? full_ns(turns, group, &rules, now_ns) : INT64_MIN;
+		return hwts_turns_token_ns(turns, group, &rules, group->reserved, now_ns);
+	return rules.every_ns > 0 ? hwts_turns_full_ns(turns, group, &rules, now_ns) : INT64_MIN;
 }
 
 /*
@@ -328,7 +306,7 @@ struct hwts_turn *hwts_turns_pop(struct hwts_turns *turns, int64_t now_ns, bool 
 	hwts_turns_count(turn);
 	rules = hwts_turns_rules(turns, group);
 	turn->reserved = rules.every_ns > 0 && group->reserved < UINT16_MAX &&
-			 token_ns(turns, group, &rules, group->reserved, now_ns) <= now_ns;
+			 hwts_turns_token_ns(turns, group, &rules, group->reserved, now_ns) <= now_ns;
 	group->reserved += turn->reserved;
 	if (stays && group->queue)
 		return turn;
@@ -363,7 +341,7 @@ hwt_store_wait hwts_turns_why(const struct hwts_turns *turns, const struct hwts_
 		if (rules.running > 0 && group->running >= rules.running)
 			return group->running - group->elsewhere < rules.running ? HWT_STORE_WAITS_ELSEWHERE
 										 : HWT_STORE_WAITS_CAP;
-		if (token_ns(turns, group, &rules, group->reserved, now_ns) > now_ns)
+		if (hwts_turns_token_ns(turns, group, &rules, group->reserved, now_ns) > now_ns)
 			return HWT_STORE_WAITS_RATE;
 	}
 	if (group->queue && group->queue->is_rest)
@@ -378,10 +356,11 @@ bool hwts_turns_start(struct hwts_turns *turns, struct hwts_turn *turn, int64_t 
 
 	group->reserved -= turn->reserved;
 	turn->reserved = false;
-	if (hwts_turns_exceed(turns, turn) || token_ns(turns, group, &rules, 0, now_ns) > now_ns)
+	if (hwts_turns_exceed(turns, turn) || hwts_turns_token_ns(turns, group, &rules, 0, now_ns) > now_ns)
 		return false;
 	if (rules.every_ns > 0)
-		group->rate->full_ns = HWTS_MAX(full_ns(turns, group, &rules, now_ns), now_ns) + rules.every_ns;
+		group->rate->full_ns =
+		    HWTS_MAX(hwts_turns_full_ns(turns, group, &rules, now_ns), now_ns) + rules.every_ns;
 	return true;
 }
 

@@ -256,6 +256,12 @@ bool hwts_turns_is_paused(const struct hwts_turns *turns, const struct hwts_turn
 bool hwts_turns_is_barred(const struct hwts_turns *turns, const struct hwts_turn_group *group); /* paused or full */
 struct hwts_rules hwts_turns_rules(const struct hwts_turns *turns, const struct hwts_turn_group *group);
 bool hwts_turns_is_stalled(const struct hwts_turns *turns, const struct hwts_turn_group *group);
+/* When the bucket of the group is full under these rules. */
+int64_t hwts_turns_full_ns(const struct hwts_turns *turns, const struct hwts_turn_group *group,
+			   const struct hwts_rules *rules, int64_t now_ns);
+/* When there is a token beyond those that are reserved. */
+int64_t hwts_turns_token_ns(const struct hwts_turns *turns, const struct hwts_turn_group *group,
+			    const struct hwts_rules *rules, int64_t reserved, int64_t now_ns);
 /* Call after a change of a group's turns, rules or tokens: the group goes into the ring, waits, or is blocked; T3. */
 void hwts_turns_place(struct hwts_turns *turns, struct hwts_turn_group *group);
 
