@@ -362,26 +362,6 @@ static void wait(hwt_store *store)
 		hwts_wait_for(store, HWTS_BEGIN, left_ns);
 }
 
-/* The caller holds store->lock, which is released while rows that wait to be pulled are read. */
-static void see_to_stale(hwt_store *store, struct batch *batch, unsigned *failures)
-{
-	size_t n = hwts_begun_stale(store, batch->wants, store->config.batch);
-	int64_t sent_ns = hwts_boot_ns();
-	int rc;
-
-	if (n == 0)
-		return;
-	hwts_unlock(store);
-	rc = hwts_stale_read(store, batch->wants, n);
-	if (rc != 0) /* one that works is no sign that begins do */
-		hwts_fails(store, HWTS_BEGIN, rc);
-	hwts_lock(store);
-	if (rc == 0)
-		hwts_begun_read(store, batch->wants, n, sent_ns);
-	else if (!hwts_halts(store, HWTS_BEGIN))
-		hwts_rest(store, failures);
-}
-
 static void work(hwt_store *store, struct batch *batch)
 {
 	unsigned failures = 0;
@@ -389,7 +369,7 @@ static void work(hwt_store *store, struct batch *batch)
 	for (unsigned turn = 0;; turn++) {
 		hwts_lock(store);
 		while (!hwts_halts(store, HWTS_BEGIN)) {
-			see_to_stale(store, batch, &failures);
+			hwts_see_to_stale(store, batch->wants, &failures);
 			if (hwts_halts(store, HWTS_BEGIN) || may_begin(store))
 				break;
 			wait(store);

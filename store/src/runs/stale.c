@@ -10,6 +10,7 @@
 #include "runs/poll.h"
 #include "runs/stale.h"
 #include "rows/rows.h"
+#include "store/ability.h"
 #include "store/clock.h"
 #include "store/conns.h"
 #include "store/store.h"
@@ -73,20 +74,23 @@ size_t hwts_begun_stale(hwt_store *store, struct hwts_want *wants, size_t most)
 	return n;
 }
 
-int hwts_stale_read(hwt_store *store, struct hwts_want *wants, size_t n)
+/* Reads rows by halves: a row that cannot be read stays as it is, and holds up no other. */
+static int read_rows(hwt_store *store, struct hwts_want *wants, size_t n)
 {
 	int rc = hwts_connect_role(store, HWTS_BEGIN);
 	struct hwts_conn *conn = hwts_conn(store, HWTS_BEGIN);
 
-	if (rc == 0)
-		rc = hwts_rows_begun(conn, wants, n);
-	if (rc == 0 || !conn || !conn->refused)
+	if (rc != 0)
 		return rc;
-	rc = hwts_stale_read(store, wants, n / 2);
-	return rc ? rc : hwts_stale_read(store, wants + n / 2, n - n / 2);
+	rc = hwts_rows_begun(conn, wants, n);
+	if (rc == 0 || !conn->refused)
+		return rc;
+	rc = read_rows(store, wants, n / 2);
+	return rc ? rc : read_rows(store, wants + n / 2, n - n / 2);
 }
 
-void hwts_begun_read(hwt_store *store, const struct hwts_want *wants, size_t n, int64_t sent_ns)
+/* A row that is `locked` runs as it was begun.  sent_ns: hwts_boot_ns() before the reading. */
+static void apply(hwt_store *store, const struct hwts_want *wants, size_t n, int64_t sent_ns)
 {
 	for (size_t i = 0; i < n; i++)
 		if (!wants[i].locked)
@@ -97,4 +101,23 @@ void hwts_begun_read(hwt_store *store, const struct hwts_want *wants, size_t n, 
 			row->asked = false;
 		}
 	hwts_poll_wait(store, 0);
+}
+
+void hwts_see_to_stale(hwt_store *store, struct hwts_want *wants, unsigned *failures)
+{
+	size_t n = hwts_begun_stale(store, wants, store->config.batch);
+	int64_t sent_ns = hwts_boot_ns();
+	int rc;
+
+	if (n == 0)
+		return;
+	hwts_unlock(store);
+	rc = read_rows(store, wants, n);
+	if (rc != 0) /* one that works is no sign that begins do */
+		hwts_fails(store, HWTS_BEGIN, rc);
+	hwts_lock(store);
+	if (rc == 0)
+		apply(store, wants, n, sent_ns);
+	else if (!hwts_halts(store, HWTS_BEGIN))
+		hwts_rest(store, failures);
 }

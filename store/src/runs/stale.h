@@ -6,18 +6,16 @@
 #include "rows/want.h"
 #include "store/kind.h"
 
-/* Reads rows that wait to be pulled, by halves: a row that cannot be read stays as it is, and holds up no other. */
-int hwts_stale_read(hwt_store *store, struct hwts_want *wants, size_t n);
+/* The caller holds store->lock. */
 
 /*
- * The caller holds store->lock.
- *
- * Rows that have waited for too long.  hwts_begun_stale gives back those that wait for a thread, and returns those that
- * wait to be pulled, at most `most`: they have to be read.  hwts_begun_read: of these, each that is `locked` runs as it
- * was begun; the others are given back.  sent_ns: hwts_boot_ns() before the reading.
+ * Gives back rows that have waited for a thread for too long, and those that have waited to be pulled and that the
+ * database has otherwise than they were begun.  The lock is released while these are read.  wants has room for a batch.
  */
+void hwts_see_to_stale(hwt_store *store, struct hwts_want *wants, unsigned *failures);
+/* The first step: returns the rows that wait to be pulled and have to be read, at most `most`. */
 size_t hwts_begun_stale(hwt_store *store, struct hwts_want *wants, size_t most);
-void hwts_begun_read(hwt_store *store, const struct hwts_want *wants, size_t n, int64_t sent_ns);
-int64_t hwts_begun_stale_ns(const hwt_store *store); /* how long until a row may have; INT64_MAX: no row waits */
+/* How long until a row may have waited for too long; INT64_MAX: no row waits. */
+int64_t hwts_begun_stale_ns(const hwt_store *store);
 
 #endif
