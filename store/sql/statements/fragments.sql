@@ -51,6 +51,10 @@ on conflict (bucket, kind, grp, key) where key is not null do
 -- News x of each shard. If they are more than a notification holds, the holder reads its rows.
 select pg_notify('@news' || x.shard, case when length(x.news) > 7000 then 'r' else x.news end)
 
+--: fragment NEWS_OF_GROUP
+-- The end of the news of a row t that has a group or a priority.
+case when t.grp <> '' or t.priority <> 0 then concat(':', t.priority, ':', encode(t.grp, 'hex')) end
+
 --: fragment RETURNING
 returning id, due_us, shard, state
 

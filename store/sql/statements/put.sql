@@ -128,7 +128,7 @@ select t.id, t.due_us, t.shard, coalesce(length(t.data), 0), @now
 --: postgresql
 {NOTIFY}
   from (select t.shard + 0 shard, string_agg(concat(t.id, ':', t.due_us, ':', coalesce(length(t.data), 0),
-    case when t.grp <> '' or t.priority <> 0 then concat(':', t.priority, ':', encode(t.grp, 'hex')) end),
+    {NEWS_OF_GROUP}),
     ',') news from (select @now us) n, @_timeout t
     where t.id = any(?1) and t.state = 1 and t.due_us < n.us + case when ?4 > 0 then ?4
     else (select k.horizon_us from @_kind k where k.id = t.kind) end + 1000000 group by t.shard + 0) x,
@@ -143,12 +143,11 @@ select t.id, t.due_us, t.shard, coalesce(length(t.data), 0), @now
 --: sqlite
 --: postgresql
 {NOTIFY}
-  from (select p.shard, string_agg(concat(p.id, ':', d.us, ':', p.len,
-    case when p.grp <> '' or p.priority <> 0 then concat(':', p.priority, ':', encode(p.grp, 'hex')) end),
+  from (select t.shard, string_agg(concat(t.id, ':', d.us, ':', t.len, {NEWS_OF_GROUP}),
     ',') news from (select split_part(current_setting('hwt_store.put', true), ' ', 2)::bigint us, @now is_now
     where split_part(current_setting('hwt_store.put', true), ' ', 1) = (?1)[1]::text) n, (select unnest(?1) id,
-    unnest(?2) shard, unnest(?3) w, unnest(?4) absolute, unnest(?5) priority, unnest(?6) grp, unnest(?7) len) p,
-    lateral (select case when p.absolute then p.w else n.us + p.w end us) d
-    where d.us < n.is_now + ?9 + 1000000 group by p.shard) x,
+    unnest(?2) shard, unnest(?3) w, unnest(?4) absolute, unnest(?5) priority, unnest(?6) grp, unnest(?7) len) t,
+    lateral (select case when t.absolute then t.w else n.us + t.w end us) d
+    where d.us < n.is_now + ?9 + 1000000 group by t.shard) x,
     lateral (select s.owner from @_shard s where s.id = x.shard offset 0) s
   where s.owner <> ?8 and set_config('synchronous_commit', 'off', true) = 'off'
