@@ -102,7 +102,10 @@ TEST(a_group_goes_on_when_the_clock_is_put_back)
 	fresh();
 }
 
-/* Of equal turns the first is the one that was queued first.  A row before its rest queues the rest anew. */
+/*
+ * Of equal turns the first is the one that was queued first.  A row that moves the place of a rest forward queues the
+ * rest anew, behind its equals.
+ */
 TEST(a_group_goes_on_when_its_rest_falls_behind_a_row_of_the_same_time)
 {
 	struct hwts_due due = due_of("a", 0, 9, HWTS_AHEAD);

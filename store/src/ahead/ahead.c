@@ -73,8 +73,8 @@ static bool is_new(const struct hwts_shard *shard)
 }
 
 /*
- * A new shard does not wait for room: the window has none of its rows yet.  What is due waits only for what is due:
- * rows that are due later may fill the window for as long as the horizon.
+ * A new shard does not wait for room: the window has none of its rows yet.  Rows that were due at the last renewal
+ * wait only for rows that are due: later rows may fill the window for as long as the horizon.
  */
 static bool is_wanted(const hwt_store *store, const struct hwts_kind *kind, const struct hwts_shard *shard)
 {

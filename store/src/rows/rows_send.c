@@ -252,8 +252,8 @@ static bool write_news(struct hwts_conn *conn, struct hwts_step *step, int64_t *
 }
 
 /*
- * The same of a batch that is one PUT, from what the client knows.  False: a row has a key, kinds differ, or a pooler
- * may give the next transaction another session.
+ * Writes the news of a batch that is one PUT, from what the client knows.  False: there are none, a row has a key,
+ * horizons differ or may be changed, or a pooler was found, which may give the next transaction another session.
  */
 static bool write_put_news(struct hwts_conn *conn, struct batch *batch)
 {

@@ -166,7 +166,7 @@ struct hwts_entry *hwts_window_pop(hwt_store *store, struct hwts_kind *kind, boo
 /* Whether the group's rules let the row start: they may have changed since its begin. */
 bool hwts_window_may_start(hwt_store *store, int64_t id);
 hwt_store_wait hwts_window_why(hwt_store *store, int64_t id); /* ROW, ZONE or STARTS, as the entry has it */
-bool hwts_window_may_begin(const hwt_store *store);           /* some group may begin a row */
+bool hwts_window_may_begin(const hwt_store *store);           /* some group is in the ring of its kind */
 /* Adds the rows that are due in the window or in rests, and are not begun. */
 void hwts_window_waits(hwt_store *store, const struct hwts_kind *kind, struct hwts_waits *waits);
 /* Returns when the oldest due row was due.  HWTS_NEVER: no row is due. */
