@@ -27,8 +27,9 @@ QUICK_RUNS := $(filter $(UNIT_TESTS),$(patsubst %,$(BUILD)/test/unit_%,$(call of
 .PHONY: quick nightly
 
 quick: $(filter-out hierarchical:%,$(QUICK_RUNS)) ## the tests of a minute; ROOM=lane those of one room (base wheel lane worker timer store)
-	HWT_SCALE=$${HWT_SCALE:-3} CC='$(CC)' CXX='$(CXX)' SAN='$(SAN)' test/run.sh $(BUILD) $(QUICK_RUNS)
-	$(if $(filter-out store,$(ROOM)),$(MAKE) -s bench-check)
+	$(if $(filter-out store,$(ROOM)),$(MAKE) -s bench-check & counting=$$!;) \
+		HWT_SCALE=$${HWT_SCALE:-3} CC='$(CC)' CXX='$(CXX)' SAN='$(SAN)' test/run.sh $(BUILD) $(QUICK_RUNS); \
+		failed=$$?; wait $$counting && exit $$failed
 
 nightly: ## everything: each compiler with each sanitizer, all planted faults, coverage, long tortures (hours)
 	.ci/run nightly
