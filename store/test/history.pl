@@ -718,7 +718,8 @@ sub limits {
 	my @asked = grep { $_->{begin} <= $time } @{ ($rules{$of} // {})->{limit} // [] };
 	my @known = grep { $_->{rc} == 0 && $_->{end} + news() < $time } @asked;
 	return unless @known; # before them there were none
-	return grep { my $limit = $_; ($limit->{rc} == 0 || $limit->{rc} == ECONNRESET) && !any { $_->{begin} > $limit->{end} } @known } @asked;
+	my $newest = max(map { $_->{begin} } @known);
+	return grep { ($_->{rc} == 0 || $_->{rc} == ECONNRESET) && $newest <= $_->{end} } @asked;
 }
 
 # G1: no more run at a time under one epoch than may, and none starts without a token.
