@@ -30,11 +30,16 @@
 #
 # FOLDER/nemesis.log
 #
-#     TIME world LEASE ATTEMPTS PATIENCE                 the lease, max_attempts, and how late a start may be
+#     TIME world LEASE ATTEMPTS PATIENCE [PROMPT]        the lease, max_attempts, how late a start may be, and how long a shard may stand still
 #     TIME load PERCENT                                  of the machine, for each core: beyond 100 all is allowed to take longer
 #     TIME kill|stop|cont PROCESS                        PROCESS: its log without .log
 #     TIME away [WHAT] | back                            from then to then nobody could work; WHAT was done to a cluster; they may overlap
 #     TIME clock OFFSET                                  the database's clock is now ahead by this
+#     TIME lock NAME [KEEPS ...] | unlock [ended]        a user keeps rows locked that hold up these: KIND/SHARD, or id=ID; of a frozen-NAME the
+#                                                        session may be ended by others
+#     TIME storm KIND | calm KIND                        rules of the groups s... of this kind change all the time
+#     TIME choke UNTIL                                   of the proxy: half of an answer, and nothing more on that connection until then
+#     TIME clogged COUNT                                 so many backends wait for their clients to read; before the cont
 #
 # Reads FOLDER/database.tables, written at the end, and *.copy, taken while everything ran
 #
@@ -61,7 +66,10 @@ my $SETTLE = 3_000_000; # by then the end of a run is in the database, if nothin
 my $LINGER = 12_000_000; # so long the server may go on with what a killed process asked for: its patience with a lock is 10 s
 
 my (%item, %versions, %by_key, %group, %cancels, %moves, %key_of, %trouble, %blow, %killed, @away, @clock, %clock_of, @all_starts, %rules, %of_group, @waits);
-my ($lease, $max_attempts, $patience, $over) = (2_000_000, 20, 60_000_000, 0); # OVER: the last time of all
+my ($lease, $max_attempts, $patience, $prompt, $over) = (2_000_000, 20, 60_000_000, undef, 0); # OVER: the last time of all
+my (@locks, %storms, @acts, %acts_on, %acts, @lost); # ACTS: disturb all shards; ACTS_ON: those of a process
+my $SHARDS = 8; # of a kind
+my $NO_ACT = qr/^(?:world|load|put\??|cancel\??|halt\??|resume\??|lock|unlock|storm|calm|said|clogged)$/;
 my (%wrong, @shown);
 my $stories = 3; # as many are told
 
@@ -122,9 +130,16 @@ my %reader = (
 		@$start{ 'end', 'rc', 'mine' } = ($time, $rc, $mine) },
 	'waits' => sub { my ($log, $time, $kind, @why) = @_;
 		push @waits, { log => $log, time => $time, kind => $kind, why => [map { /^(\w+)=/ ? $1 : () } @why] } },
-	'lost' => sub { my ($log, $time) = @_; push @{ $_->{$log} }, $time for \%trouble, \%blow },
-	'world' => sub { (undef, undef, $lease, $max_attempts, $patience) = @_ },
-	'load' => sub { my (undef, undef, $percent) = @_; $_ *= max(1, $percent / 100) for $patience, $SETTLE, $LINGER },
+	'lost' => sub { my ($log, $time) = @_; push @lost, [$log, $time]; push @{ $_->{$log} }, $time for \%trouble, \%blow },
+	'world' => sub { (undef, undef, $lease, $max_attempts, $patience, $prompt) = @_ },
+	'load' => sub { my (undef, undef, $percent) = @_; $_ *= max(1, $percent / 100) for $patience, $SETTLE, $LINGER;
+		$prompt *= 2 if defined $prompt && $percent > 100 },
+	'lock' => sub { my (undef, $time, $name, @keeps) = @_;
+		push @locks, { begin => $time, end => $NEVER, name => $name, keeps => { map { $_ => 1 } @keeps } } },
+	'unlock' => sub { my (undef, $time, $ended) = @_; @{ $locks[-1] }{qw(end ended)} = ($time, $ended) },
+	'storm' => sub { my (undef, $time, $kind) = @_; push @{ $storms{$kind} }, [$time, $NEVER] },
+	'calm' => sub { my (undef, $time, $kind) = @_; $storms{$kind}[-1][1] = $time },
+	'choke' => sub { my (undef, $time, $until) = @_; push @acts, $time, $until },
 	'cont' => sub { my (undef, $time, $process) = @_; push @{ $trouble{$process} }, $time },
 	(map { my $act = $_;
 		$act => sub { my (undef, $time, $process) = @_;
@@ -137,6 +152,7 @@ my %reader = (
 		$open->[1] = $time },
 	'pause' => sub { my ($log, $time, $from) = @_;
 		return push @away, [$from, $time, ''] if $log eq 'nemesis';
+		push @{ $acts_on{$log} }, $from, $time;
 		for (my $at = $from; $at < $time + 1_000_000; $at += 1_000_000) { push @{ $_->{$log} }, min($at, $time) for \%trouble, \%blow } },
 	'clock?' => sub { my ($log, $time, $offset) = @_; push @{ $clock_of{$log} }, { begin => $time, end => $NEVER, offset => $offset } },
 	'clock' => sub { my ($log, $time, $offset) = @_;
@@ -151,6 +167,9 @@ sub read_log {
 		next unless /\n\z/; # the last line of one that was killed by the disk
 		my ($time, $event, @more) = split;
 		$over = max($over, $time) if defined $event;
+		push @{ $event =~ /^(?:kill|stop|cont|restart|quit)$/ ? $acts_on{ $more[0] } : \@acts }, $time
+			if $log eq 'nemesis' && defined $event && $event !~ $NO_ACT;
+		$acts{$event}++ if $log =~ /^(?:nemesis|proxy)$/ && defined $event && $event !~ /^(?:world|load|drain|put|cancel|said)/;
 		my $read = $reader{ $event // '' } or next;
 		$read->($log, $time, @more);
 	}
@@ -179,8 +198,14 @@ sub away {
 # Nothing kept this process from committing an end that its task gave at this time.
 sub undisturbed {
 	my ($log, $time) = @_;
-	return 0 if away($time - $lease, $time + $SETTLE);
+	return 0 if away($time - $lease, $time + $SETTLE) || locked($time - $lease, $time + $SETTLE);
 	return !first { $_ >= $time - $lease && $_ <= $time + $SETTLE } @{ $trouble{$log} // [] };
+}
+
+# The locks of users that kept something.
+sub locked {
+	my ($from, $to) = @_;
+	return grep { %{ $_->{keeps} } && $_->{begin} <= $to && $_->{end} >= $from } @locks;
 }
 
 # What took its rows from a process, or from any one, in that time: a kill, a stop, a lease that was lost.
@@ -523,9 +548,30 @@ sub never_late {
 		$from = max($from, ends_before_it($item, $start->{begin}), kept_until($item, $start));
 		my $waited = $start->{begin} - $from;
 		$late->{worst} = max($late->{worst} // 0, $waited);
+		never_still($item, $start, $from, $late) if defined $prompt && !$before && $start->{attempt} == 1;
 		wrong('D5', "item $item->{name} waited $waited us for attempt $start->{attempt}") if $waited > $patience;
 		$before = $start;
 	}
+}
+
+# The shard of a start.
+sub place {
+	my ($start) = @_;
+	return "$start->{kind}/" . $start->{id} % 1024 % $SHARDS;
+}
+
+# D5: a shard in which something is due, and that nothing disturbs, starts something; so a backlog is no fault.  What the nemesis does may disturb it
+# until a lease and 2 s later: what it does to a process only if the shard is that process's, or has come to another; a user's lock the shards and the
+# rows that it keeps.
+sub never_still {
+	my ($item, $start, $from, $late) = @_;
+	return if defined $item->{of} || $item->{period} || any { $_->{on} && ($_->{told} // 0) == ECONNRESET } @{ $item->{puts} };
+	my $place = place($start);
+	my @kept = map { min($_->{end}, $start->{begin}) } grep { $_->{keeps}{$place} || $_->{keeps}{"id=$start->{id}"} } locked($from, $start->{begin});
+	$from = max($from, $start->{before} ? $start->{before}{begin} : 0, @kept, $start->{act} + $lease + 2_000_000);
+	my $stood = $start->{begin} - $from;
+	$late->{stood} = max($late->{stood} // 0, $stood);
+	wrong('D5', "item $item->{name} was due, and nothing of shard $place started for $stood us") if $stood > $prompt;
 }
 
 # D5: nor does what somebody takes away before it starts again, or what is left.
@@ -755,6 +801,12 @@ sub judge_pauses {
 	}
 }
 
+# The ends of the storms of a kind that raged in that time.
+sub stormy {
+	my ($kind, $from, $to) = @_;
+	return map { $_->[1] } grep { $_->[0] <= $to && $_->[1] >= $from } @{ $storms{$kind} // [] };
+}
+
 # Each reason to wait is one that there is: no timeout has a zone, a process that tells is there, and what rules keep back has rules.
 sub judge_waits {
 	my %words = (pause => 'halt', cap => 'limit', rate => 'limit', elsewhere => 'limit');
@@ -766,7 +818,7 @@ sub judge_waits {
 				$why ne 'pause' || !any { $_->{rc} == 0 && $_->{begin} > $asked->{end} && $_->{end} + news() + $lease < $time } @{ $rules->{resume} // [] } }
 				@{ $rules->{ $words{$why} // '' } // [] } } @rules;
 			wrong('waits', "$told->{log} says $why of kind $told->{kind} at $time, and that is not so")
-				if $why =~ /^(?:zone|nobody)$/ || ($words{$why} && !@asked);
+				if $why =~ /^(?:zone|nobody)$/ || ($words{$why} && !@asked && !stormy($told->{kind}, $time - news() - $lease, $time));
 		}
 	}
 }
@@ -786,15 +838,17 @@ sub judge_group_copy {
 # Until when the rules of its group may have kept something from starting that starts at a time: others of it ran, or it was paused.
 sub kept_until {
 	my ($item, $start) = @_;
+	my @storms = ($item->{of} // '') =~ m{/s} ? map { min($_, $start->{begin}) } stormy($item->{kind}, 0, $start->{begin}) : ();
 	my @rules = defined $item->{of} ? rules_of($item->{of}) : map { $rules{"$item->{kind}/-"} // () } 1;
-	return unless @rules;
+	return @storms unless @rules || @storms;
 	my @others = grep { $_->{begin} < $start->{begin} && $_ != $start } @{ defined $item->{of} ? $of_group{ $item->{of} } // [] : [] };
-	return map { min($_, $start->{begin}) } (map { $_->{end} < $NEVER ? $_->{end} : $_->{begin} + $lease } @others),
+	return @storms, map { min($_, $start->{begin}) } (map { $_->{end} < $NEVER ? $_->{end} : $_->{begin} + $lease } @others),
 		(map { $_->{end} < $NEVER ? $_->{end} : $_->{begin} } grep { $_->{begin} < $start->{begin} } map { @{ $_->{resume} // [] } } @rules);
 }
 
 sub is_ruled {
 	my ($item) = @_;
+	return 1 if ($item->{of} // '') =~ m{/s} && $storms{ $item->{kind} };
 	return defined $item->{of} ? rules_of($item->{of}) : $rules{"$item->{kind}/-"};
 }
 
@@ -869,7 +923,19 @@ decide_transactions($intents);
 decide_groups($rows);
 find_ids($rows);
 push @{ $by_key{ $_->{key} } }, @{ $_->{puts} } for grep { defined $_->{key} } values %item;
+my (%before, %last, $newest); # the last start of each shard; the last act on each process, and on all ('')
+my $surprises = grep { my ($log, $time) = @$_; !any { $_ > $time - 2 * $lease - 2_000_000 && $_ <= $time } @acts, @{ $acts_on{$log} // [] } } @lost;
+push @{ $acts_on{ $_->[0] } }, $_->[1] for @lost;
+$acts_on{''} = \@acts;
+my @all_acts = sort { $a->[0] <=> $b->[0] } map { my $log = $_; map { [$_, $log] } @{ $acts_on{$log} } } keys %acts_on;
 for my $start (sort { $a->{begin} <=> $b->{begin} } @all_starts) {
+	my $before = $start->{before} = $before{ place($start) };
+	while (@all_acts && $all_acts[0][0] <= $start->{begin}) {
+		my ($time, $log) = @{ shift @all_acts };
+		$newest = $last{$log} = $time;
+	}
+	$start->{act} = $before && $before->{epoch} == $start->{epoch} ? max(0, map { $last{$_} // () } '', $start->{log}) : $newest // 0;
+	$before{ place($start) } = $start;
 	my $of = $item{ $start->{item} }{of};
 	push @{ $of_group{$of} }, $start if defined $of;
 	push @{ $of_group{"$start->{kind}/-"} }, $start unless defined $of;
@@ -924,6 +990,11 @@ printf "# %d starts, %d after the first; the longest wait %.2f s\n", scalar @all
 printf "# %d starts in groups with a limit, %d pauses\n", sum0(map { scalar @{ $of_group{$_} // [] } } grep { $rules{$_}{limit} } keys %rules),
 	sum0(map { scalar happened(@{ $_->{halt} // [] }) } values %rules);
 printf "# of %d reasons to wait %d are pauses\n", sum0(map { scalar @{ $_->{why} } } @waits), scalar grep { $_ eq 'pause' } map { @{ $_->{why} } } @waits;
+printf "# acts: %s\n", join ', ', map { "$acts{$_} $_" } sort keys %acts if $prompt;
+printf "# %d locks of users, %d by sessions that stood still, of which %d were ended; an undisturbed shard stood still for %.2f s at most\n",
+	scalar @locks, scalar(grep { $_->{name} =~ /^frozen/ } @locks), scalar(grep { $_->{name} =~ /^frozen/ && $_->{ended} } @locks),
+	($late{stood} // 0) / 1e6 if $prompt;
+printf "# %d leases lost, %d of them when nothing had been done\n", scalar @lost, $surprises if $prompt;
 fail_overs();
 print "# $_\n" for @shown;
 for my $name (uniq(map { /^\S+ item (\d+)/ ? $1 : () } @shown)) {

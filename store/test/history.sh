@@ -568,6 +568,28 @@ broken a_limit_of_another_kind "echo '6000000 waits 1 thread=1 cap=1' >>c.log" "
 broken a_zone_where_there_are_none "echo '6000000 waits 0 zone=1' >>c.log" "waits c says zone of kind 0 at 6000000, and that is not so"
 broken started_late_after_a_resume "sed -i 's/^9300000 start 46/99300000 start 46/; s/^9310000 end 46/99310000 end 46/' a.log" "D5 item 46 waited 91299000 us for attempt 1"
 
+fine late_for_a_storm_of_rules "sed -i 's/^900000 world.*/900000 world 2000000 20 2000000/; /halt/d; /resume/d' nemesis.log; sed -i 's/of=p/of=s1/' a.log
+	printf '%s\n' '950000 storm 0' '9000000 calm 0' >>nemesis.log"
+broken late_after_a_storm_of_rules "sed -i 's/^900000 world.*/900000 world 2000000 20 2000000/; /halt/d; /resume/d' nemesis.log; sed -i 's/of=p/of=s1/' a.log
+	printf '%s\n' '950000 storm 0' '7000000 calm 0' >>nemesis.log" "D5 item 46 waited 2300000 us for attempt 1"
+
+# Item 1 is of shard 0/3, and starts 4.04 s after the kill may have disturbed it.
+watched() {
+	good
+	sed -i 's/^900000 world.*/900000 world 2000000 20 10000000 2000000/' "$folder/nemesis.log"
+	sed -i 's/^1200000 start 1/9200000 start 1/; s/^1201000 end 1/9201000 end 1/' "$folder/a.log"
+}
+stands="D5 item 1 was due, and nothing of shard 0/3 started for 4040000 us"
+history=watched
+broken a_shard_stands_still : "$stands"
+broken a_shard_stands_still_while_a_user_keeps_another "printf '%s\n' '1090000 lock shard 0/2 id=12' '9100000 unlock' >>nemesis.log" "$stands"
+broken a_shard_stands_still_after_a_lock "printf '%s\n' '1090000 lock shard 0/3' '7100000 unlock' >>nemesis.log" \
+	"D5 item 1 was due, and nothing of shard 0/3 started for 2100000 us"
+fine a_shard_that_a_user_keeps "printf '%s\n' '1090000 lock shard 0/3' '9100000 unlock' >>nemesis.log"
+fine a_row_that_a_user_keeps "printf '%s\n' '1090000 lock rows id=12 id=11' '9100000 unlock' >>nemesis.log"
+fine a_shard_that_has_a_backlog "printf '%s\n' '1000000 put? 8 0 0' '1001000 put 8 0 19' '8000000 start 8 19 0 1 3 1001000' '8001000 end 8 19 1 3 0 1' >>a.log
+	echo '5000000 cut' >>nemesis.log"
+
 history=all_puts
 fine a_run_of_a_series_begun_before_its_cancel "sed -i 's/^5150000/5215000/; s/^5151000/5216000/' a.log"
 fine a_run_of_a_series_begun_before_its_cancel_as_another_ended "sed -i 's/^4255000/5199000/; s/^4256000/5200500/; s/^5150000/5215000/; s/^5151000/5216000/' a.log"

@@ -281,8 +281,8 @@ static int run(struct torture *torture, int64_t seconds)
 			       torture->folder);
 		torture->url = url;
 	}
-	history(torture->log, "world %" PRId64 " %d %" PRId64, TORTURE_LEASE_NS / 1000, TORTURE_ATTEMPTS,
-		TORTURE_PATIENCE_US);
+	history(torture->log, "world %" PRId64 " %d %" PRId64 " %" PRId64, TORTURE_LEASE_NS / 1000, TORTURE_ATTEMPTS,
+		TORTURE_PATIENCE_US, TORTURE_PROMPT_US);
 	if (torture->clocks && !is_sqlite(torture->url))
 		torture_step_clocks(torture);
 	torment(torture, seconds);

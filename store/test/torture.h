@@ -38,6 +38,7 @@
 #define TORTURE_ATTEMPTS 8
 #define TORTURE_GROUPS 5 /* g0 to g2 have limits, which torture_limits sets */
 #define TORTURE_PATIENCE_US INT64_C(120000000)
+#define TORTURE_PROMPT_US INT64_C(2000000) /* so soon something starts in a shard, if nothing disturbs it */
 
 /* Orders of the conductor, in FOLDER/orders, which all processes map. */
 struct orders {
