@@ -268,6 +268,7 @@ static int run(struct torture *torture, int64_t seconds)
 	torture->orders = orders_map(torture->folder);
 	torture->log = history_open(torture->folder, "nemesis");
 	torture->real_url = torture->url;
+	torture->items = 1;
 	torture->server = getenv("HWT_POSTGRES_CTL");
 	torture->standby = getenv("HWT_STANDBY_CTL");
 	torture_cluster_find();

@@ -49,6 +49,7 @@ struct orders {
 	atomic_uint proxy_halves;
 	atomic_bool proxy_holds; /* the proxy forwards nothing */
 	atomic_bool proxy_delays;
+	atomic_bool proxy_chokes; /* the proxy takes this order back when it has read it */
 };
 
 static struct orders *orders_map(const char *folder)
@@ -141,6 +142,7 @@ struct torture {
 	int64_t resume_us;        /* when to resume the paused group or kind; 0: none is paused */
 	unsigned paused_kind;
 	char paused[8]; /* the paused group; "-": the kind */
+	unsigned items; /* put by the conductor */
 	unsigned wrongs;
 };
 

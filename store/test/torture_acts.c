@@ -10,7 +10,8 @@
  *   pause     of a group or a kind, which is resumed after some seconds
  *
  *   PostgreSQL  terminate (pg_terminate_backend of every session), crash (pg_ctl stop -m immediate, and start), cut,
- *               half, hold, delay (the proxy), step (clocks of actors, by up to two days), fail over (once, halfway)
+ *               half, hold, delay, choke (the proxy), step (clocks of actors, by up to two days), fail over (once,
+ *               halfway), large (a freeze while the answers are more than a socket takes)
  *   SQLite      reader (holds a snapshot, so that a checkpoint cannot finish), full (the disk), copy (sqlite3_backup),
  *               clock (set by up to an hour, forward and back)
  */
@@ -82,6 +83,52 @@ static void freeze_one(struct torture *torture)
 	}
 }
 
+#ifdef HAVE_POSTGRES
+/* Timeouts with large data are due at once, and a moment later an actor stands still. */
+static void freeze_answer(struct torture *torture)
+{
+	enum { ROWS = 60, LEN = 60000 };
+	static char data[ROWS][LEN];
+	hwt_store_spec specs[ROWS];
+	int64_t ids[ROWS] = { 0 };
+	hwt_store *store = torture_store(torture);
+	unsigned kind = (unsigned)draw(&torture->random, 3), first = torture->items;
+	int rc;
+
+	if (store == NULL)
+		return;
+	for (unsigned i = 0; i < ROWS; i++) {
+		memset(data[i], ' ', LEN);
+		(void)snprintf(data[i], LEN, "%u ", torture->items);
+		data[i][strlen(data[i])] = ' ';
+		specs[i] = (hwt_store_spec)HWT_STORE_SPEC_INIT;
+		specs[i].kind = kind_names[kind];
+		specs[i].data = data[i];
+		specs[i].len = LEN;
+		history(torture->log, "put? %u %u 0 group=%u", torture->items++, kind, first);
+	}
+	rc = hwt_store_put_many(store, specs, ROWS, ids);
+	for (unsigned i = 0; i < ROWS; i++)
+		history(torture->log, "put %u %d %" PRId64, first + i, rc, ids[i]);
+	sleep_us(between(torture, 0, 10000));
+	freeze_one(torture);
+	(void)hwt_store_close(store);
+}
+
+/* Whether a backend of the store waits for its client to read. */
+static void say_clogged(struct torture *torture)
+{
+	int64_t number = 0;
+
+	if (torture_number(&torture->database,
+			   "select count(*) from pg_stat_activity where application_name = 'libhwt-store' and"
+			   " wait_event = 'ClientWrite'",
+			   &number) &&
+	    number > 0)
+		history(torture->log, "clogged %" PRId64, number);
+}
+#endif
+
 static void restart_one(struct torture *torture)
 {
 	struct actor *actor = one_that_runs(torture);
@@ -133,6 +180,11 @@ static void proxy_cuts(struct torture *torture)
 {
 	history(torture->log, "cut");
 	atomic_fetch_add(draw(&torture->random, 2) ? &torture->orders->proxy_cuts : &torture->orders->proxy_halves, 1);
+}
+
+static void proxy_chokes(struct torture *torture)
+{
+	atomic_store(&torture->orders->proxy_chokes, true); /* torture_proxy.c logs it when there is such an answer */
 }
 
 static void proxy_slows(struct torture *torture)
@@ -272,11 +324,13 @@ static size_t acts_of(const struct torture *torture, act *acts[])
 	if (!is_sqlite(torture->url)) {
 		acts[n++] = terminate;
 		acts[n++] = crash;
+		acts[n++] = freeze_answer;
 		if (torture->clocks)
 			acts[n++] = torture_step_clocks;
 		if (torture->proxy > 0) {
 			acts[n++] = proxy_cuts;
 			acts[n++] = proxy_slows;
+			acts[n++] = proxy_chokes;
 		}
 	}
 #endif
@@ -303,6 +357,10 @@ void torture_mend(struct torture *torture, int64_t now_us)
 		struct actor *actor = &torture->actors[i];
 
 		if (actor->pid > 0 && actor->continue_us != 0 && actor->continue_us <= now_us) {
+#ifdef HAVE_POSTGRES
+			if (!is_sqlite(torture->url))
+				say_clogged(torture);
+#endif
 			history(torture->log, "cont %s", actor->name);
 			(void)kill(actor->pid, SIGCONT);
 			actor->continue_us = 0;

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * A proxy between the actors and a PostgreSQL server, on unix sockets: it cuts, half-closes, holds and delays, as
- * ordered.  One thread, one poll().  It reads from a side only when the other side has taken all bytes that were sent
- * before, so its memory does not grow.
+ * ordered.  It chokes: it forwards half of a long answer, and nothing more on that connection for two leases and a half.
+ * One thread, one poll().  It reads from a side only when the other side has taken all bytes that were sent before, so
+ * its memory does not grow.
  */
 #include "torture.h"
 
@@ -21,9 +22,12 @@ struct pipe {
 struct link {
 	int fds[2]; /* to the client, to the server; -1: none */
 	struct pipe pipes[2];
+	int64_t held_us; /* nothing passes until then */
 };
 
 static struct link links[LINKS];
+static bool chokes; /* the next long answer */
+static int log_fd;
 
 static int socket_at(const char *path, bool listens)
 {
@@ -72,10 +76,22 @@ static void join(int listener, const char *server)
 	close(client);
 }
 
+/* Returns how much of what was read from the server is to be forwarded now. */
+static size_t choke(struct link *link, size_t n)
+{
+	if (!chokes || n < sizeof(link->pipes[1].bytes))
+		return n;
+	chokes = false;
+	link->held_us = true_us() + TORTURE_LEASE_NS / 1000 * 5 / 2;
+	history(log_fd, "choke %" PRId64, link->held_us);
+	return n / 2;
+}
+
 /* Moves bytes from one side to the other.  False: the link is over. */
 static bool pass(struct link *link, int side, short events)
 {
 	struct pipe *pipe = &link->pipes[side];
+	size_t until = pipe->to;
 	ssize_t n;
 
 	if (events & (POLLIN | POLLHUP | POLLERR) && pipe->from == pipe->to && !pipe->ended) {
@@ -83,14 +99,14 @@ static bool pass(struct link *link, int side, short events)
 		if (n > 0) {
 			pipe->from = 0;
 			pipe->to = (size_t)n;
+			until = side == 1 ? choke(link, pipe->to) : pipe->to;
 		} else if (n == 0 || (errno != EAGAIN && errno != EINTR)) {
 			pipe->ended = true;
 			(void)shutdown(link->fds[!side], SHUT_WR);
 		}
 	}
-	while (pipe->from < pipe->to) {
-		n = send(link->fds[!side], pipe->bytes + pipe->from, pipe->to - pipe->from,
-			 MSG_DONTWAIT | MSG_NOSIGNAL);
+	while (pipe->from < until) {
+		n = send(link->fds[!side], pipe->bytes + pipe->from, until - pipe->from, MSG_DONTWAIT | MSG_NOSIGNAL);
 		if (n < 0)
 			return errno == EAGAIN || errno == EINTR;
 		pipe->from += (size_t)n;
@@ -100,13 +116,15 @@ static bool pass(struct link *link, int side, short events)
 
 static unsigned poll_set(struct pollfd *fds, bool holds)
 {
+	int64_t now_us = true_us();
 	unsigned n = 1;
 
 	for (unsigned i = 0; i < LINKS; i++) {
 		for (int side = 0; side < 2; side++, n++) {
 			const struct pipe *in = &links[i].pipes[side], *out = &links[i].pipes[!side];
 
-			fds[n] = (struct pollfd){ .fd = holds || (in->ended && out->from == out->to)
+			fds[n] = (struct pollfd){ .fd = holds || links[i].held_us > now_us ||
+								(in->ended && out->from == out->to)
 							    ? -1
 							    : links[i].fds[side] };
 			if (in->from == in->to && !in->ended)
@@ -120,6 +138,7 @@ static unsigned poll_set(struct pollfd *fds, bool holds)
 
 static void obey(struct orders *orders, unsigned *cuts, unsigned *halves)
 {
+	chokes |= atomic_exchange(&orders->proxy_chokes, false);
 	if (atomic_load(&orders->proxy_cuts) != *cuts)
 		for (unsigned i = 0; i < LINKS; i++)
 			cut(&links[i]);
@@ -139,9 +158,10 @@ int torture_proxy(const char *server, const char *folder)
 	int listener;
 
 	(void)prctl(PR_SET_PDEATHSIG, SIGKILL);
+	log_fd = history_open(folder, "proxy");
 	(void)snprintf(path, sizeof(path), "%s/.s.PGSQL.5432", folder);
 	listener = socket_at(path, true);
-	if (orders == NULL || listener < 0)
+	if (orders == NULL || log_fd < 0 || listener < 0)
 		return 2;
 	for (unsigned i = 0; i < LINKS; i++)
 		links[i] = (struct link){ .fds = { -1, -1 } };
