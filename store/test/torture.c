@@ -165,6 +165,16 @@ static void feel_load(struct torture *torture)
 		torture->load = load / cores;
 }
 
+/* The actors make the tables and the kinds, all at the same time: no act disturbs that. */
+static bool are_made(struct torture *torture)
+{
+	static int64_t kinds;
+
+	return kinds == 3 || (torture_number(&torture->database,
+					     "select count(*) from " SCHEMA "_kind where mode is not null", &kinds) &&
+			      kinds == 3);
+}
+
 static void torment(struct torture *torture, int64_t seconds)
 {
 	int64_t until_us = true_us() + seconds * 1000000, act_us = true_us() + 1500000;
@@ -178,7 +188,8 @@ static void torment(struct torture *torture, int64_t seconds)
 		torture_cluster(torture);
 		if (true_us() > until_us - seconds * 500000)
 			torture_fail_over(torture);
-		if (true_us() < act_us || torture_cluster_is_busy())
+		if (true_us() < act_us || true_us() < torture->calm_us || torture_cluster_is_busy() ||
+		    !are_made(torture))
 			continue;
 		torture_act(torture);
 		feel_load(torture);

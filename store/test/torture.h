@@ -7,8 +7,9 @@
  *            (torture_rules.c)
  * Nemesis    the conductor (torture.c) and its acts (torture_acts.c): kills, stops, restarts, pauses; cuts
  *            connections, halts the server, fails over; fills the disk, holds snapshots, sets clocks.
- *            torture_proxy.c stands between the actors and a PostgreSQL server.  torture_cluster.c takes nodes of a
- *            cluster away
+ *            Users beside the store (torture_users.c) keep rows locked, change settings of the role, and change rules
+ *            in storms.  torture_proxy.c stands between the actors and a PostgreSQL server.  torture_cluster.c takes
+ *            nodes of a cluster away
  * Checked    history.pl reads all logs, and the tables at the end
  *
  * A log is a file to which each line is appended by one write(2), so a kill loses no line that was written.  Its times
@@ -37,6 +38,7 @@
 #define TORTURE_LEASE_NS HWT_S(2)
 #define TORTURE_ATTEMPTS 8
 #define TORTURE_GROUPS 5 /* g0 to g2 have limits, which torture_limits sets */
+#define TORTURE_STORMY 8 /* s0 to s7: their rules change in storms */
 #define TORTURE_PATIENCE_US INT64_C(120000000)
 #define TORTURE_PROMPT_US INT64_C(2000000) /* so soon something starts in a shard, if nothing disturbs it */
 
@@ -141,9 +143,12 @@ struct torture {
 	int64_t room_us, pass_us; /* when the disk gets room again; when the proxy passes everything again; 0: now */
 	int64_t resume_us;        /* when to resume the paused group or kind; 0: none is paused */
 	unsigned paused_kind;
-	char paused[8]; /* the paused group; "-": the kind */
-	unsigned items; /* put by the conductor */
-	unsigned wrongs;
+	char paused[8];     /* the paused group; "-": the kind */
+	int64_t reset_us;   /* when to reset the role's setting; 0: none is set */
+	int64_t calm_us;    /* no act before this time */
+	atomic_uint breaks; /* crashes of the server, and ends of sessions, by an act */
+	unsigned items;     /* put by the conductor */
+	atomic_uint wrongs;
 };
 
 /* torture_acts.c */
@@ -167,6 +172,15 @@ void torture_pause(struct torture *torture);
 void torture_resume(struct torture *torture);
 bool torture_limits(hwt_store *store, int log);
 const char *torture_draw_group(uint64_t *random, char group[8]);
+
+/* torture_users.c; each of the first two goes on beside other acts for some seconds, and _over ends it */
+void torture_lock(struct torture *torture); /* a transaction of a user that keeps rows locked */
+void torture_lock_over(void);
+void torture_storm(struct torture *torture); /* 200 changes of rules a second */
+void torture_storm_over(void);
+void torture_role(struct torture *torture); /* changes a setting of the role */
+void torture_role_back(struct torture *torture);
+void torture_terminate(struct torture *torture); /* the store's sessions */
 
 /* torture_tables.c */
 bool torture_tables(struct effects *database, const char *file);

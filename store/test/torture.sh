@@ -2,9 +2,10 @@
 # SPDX-License-Identifier: BSD-2-Clause
 # torture.sh: the torture of store/test/torture.h in each of its worlds, which share the time.
 #
-#     sqlite              kills, freezes, restarts; snapshots that are held, a full disk, copies
+#     sqlite              kills, freezes, restarts, locks of users, storms of rules; snapshots that are held, a full disk, copies
 #     sqlite_clocks       the same while the wall clock is set by up to an hour, forward and back
-#     postgresql          kills ...; sessions terminated, server crashes, and a proxy that cuts, half-closes, holds and delays
+#     postgresql          kills ...; sessions terminated, settings of the role, server crashes, and a proxy that cuts, half-closes, holds,
+#                         delays and chokes
 #     postgresql_clocks   the same with actors whose clocks are hours off and too fast or too slow
 #     failover            two servers, synchronous replication: the primary crashes for good and the standby is promoted
 #

@@ -8,10 +8,12 @@
  *   restart   hwt_store_stop and hwt_store_start in a process that lives on
  *   quit      SIGTERM: the actor closes its store, and a new process takes its place
  *   pause     of a group or a kind, which is resumed after some seconds
+ *   lock      a user's transaction keeps rows locked, or the file (torture_users.c)
+ *   storm     200 changes of rules a second, for some seconds (torture_users.c)
  *
  *   PostgreSQL  terminate (pg_terminate_backend of every session), crash (pg_ctl stop -m immediate, and start), cut,
  *               half, hold, delay, choke (the proxy), step (clocks of actors, by up to two days), fail over (once,
- *               halfway), large (a freeze while the answers are more than a socket takes)
+ *               halfway), large (a freeze while the answers are more than a socket takes), role (a setting of the role)
  *   SQLite      reader (holds a snapshot, so that a checkpoint cannot finish), full (the disk), copy (sqlite3_backup),
  *               clock (set by up to an hour, forward and back)
  */
@@ -150,22 +152,11 @@ static void end_one(struct torture *torture)
  */
 
 #ifdef HAVE_POSTGRES
-static void terminate(struct torture *torture)
-{
-	int64_t number = 0;
-
-	history(torture->log, "terminate");
-	(void)torture_number(
-	    &torture->database,
-	    "select count(pg_terminate_backend(pid)) from pg_stat_activity where pid <> pg_backend_pid() and "
-	    "application_name = 'libhwt-store'",
-	    &number);
-}
-
 static void crash(struct torture *torture)
 {
-	if (torture->server == NULL)
+	if (torture->server == NULL || torture->reset_us != 0) /* the role may have synchronous_commit = off */
 		return;
+	atomic_fetch_add(&torture->breaks, 1);
 	history(torture->log, "away");
 	effects_close(&torture->database);
 	if (!command(torture->server, "-m immediate stop"))
@@ -203,6 +194,7 @@ void torture_fail_over(struct torture *torture)
 {
 	if (torture->standby == NULL || torture->server == torture->standby)
 		return;
+	atomic_fetch_add(&torture->breaks, 1);
 	history(torture->log, "away");
 	effects_close(&torture->database);
 	if (!command(torture->server, "-m immediate stop") || !command(torture->standby, "promote"))
@@ -305,8 +297,8 @@ typedef void act(struct torture *torture);
 
 static size_t acts_of(const struct torture *torture, act *acts[])
 {
-	act *const always[] = { kill_one,    kill_one, freeze_one,    freeze_one,
-				restart_one, end_one,  torture_pause, torture_pause };
+	act *const always[] = { kill_one,      kill_one,      freeze_one,   freeze_one,   restart_one,  end_one,
+				torture_pause, torture_pause, torture_lock, torture_lock, torture_storm };
 	size_t n = sizeof(always) / sizeof(always[0]);
 
 	memcpy(acts, always, sizeof(always));
@@ -322,9 +314,11 @@ static size_t acts_of(const struct torture *torture, act *acts[])
 #endif
 #ifdef HAVE_POSTGRES
 	if (!is_sqlite(torture->url)) {
-		acts[n++] = terminate;
+		acts[n++] = torture_terminate;
 		acts[n++] = crash;
 		acts[n++] = freeze_answer;
+		if (torture->server != NULL && torture->standby == NULL)
+			acts[n++] = torture_role;
 		if (torture->clocks)
 			acts[n++] = torture_step_clocks;
 		if (torture->proxy > 0) {
@@ -340,7 +334,7 @@ static size_t acts_of(const struct torture *torture, act *acts[])
 /* Draws as from a deck of cards: each act comes before any comes again. */
 void torture_act(struct torture *torture)
 {
-	static act *deck[16];
+	static act *deck[24];
 	static size_t left;
 	size_t drawn;
 
@@ -370,6 +364,10 @@ void torture_mend(struct torture *torture, int64_t now_us)
 	}
 	if (torture->resume_us != 0 && torture->resume_us <= now_us)
 		torture_resume(torture);
+#ifdef HAVE_POSTGRES
+	if (torture->reset_us != 0 && torture->reset_us <= now_us)
+		torture_role_back(torture);
+#endif
 	if (torture->room_us != 0 && torture->room_us <= now_us) {
 		atomic_store(&torture->orders->disk_full, false);
 		history(torture->log, "back");
@@ -380,5 +378,9 @@ void torture_mend(struct torture *torture, int64_t now_us)
 		atomic_store(&torture->orders->proxy_delays, false);
 		history(torture->log, "back");
 		torture->pass_us = 0;
+	}
+	if (now_us == INT64_MAX) {
+		torture_lock_over();
+		torture_storm_over();
 	}
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * A proxy between the actors and a PostgreSQL server, on unix sockets: it cuts, half-closes, holds and delays, as
- * ordered.  It chokes: it forwards half of a long answer, and nothing more on that connection for two leases and a half.
+ * ordered.  It chokes: it forwards half of a long answer, and nothing more on that connection for 2.5 leases.
  * One thread, one poll().  It reads from a side only when the other side has taken all bytes that were sent before, so
  * its memory does not grow.
  */

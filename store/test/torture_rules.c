@@ -14,7 +14,12 @@ static const hwt_store_limits limits[] = {
 /* Two in three timeouts have no group: NULL. */
 const char *torture_draw_group(uint64_t *random, char group[8])
 {
-	(void)snprintf(group, 8, "g%u", (unsigned)draw(random, TORTURE_GROUPS));
+	unsigned number = (unsigned)draw(random, TORTURE_GROUPS + TORTURE_STORMY / 2);
+
+	if (number < TORTURE_GROUPS)
+		(void)snprintf(group, 8, "g%u", number);
+	else
+		(void)snprintf(group, 8, "s%u", (unsigned)draw(random, TORTURE_STORMY));
 	return draw(random, 3) == 0 ? group : NULL;
 }
 
