@@ -150,7 +150,7 @@ static bool reserve(struct hwts_reader *reader)
 
 static struct hwts_held held_of(int64_t now_us, const struct hwts_kind *kind, const struct hwts_shard *shard)
 {
-	bool all = !kind->behind || is_new(shard); /* otherwise what is due */
+	bool all = !kind->behind || is_new(shard); /* false: only rows that are due are read */
 
 	return (struct hwts_held){ .shard = shard->id,
 				   .epoch = shard->epoch,
@@ -201,7 +201,7 @@ static void collect(struct hwts_reader *reader, int64_t now_us)
 	HWTS_EACH_SHARD (store, kind, shard)
 		if (look->sweeps && shard->held && shard->reach_us == 0)
 			look->held[look->held_count++] = held_of(now_us, kind, shard);
-	store->reading->unread &= look->held_count > 0; /* afterwards hwts_look_found sets it */
+	store->reading->unread &= look->held_count > 0; /* hwts_look_found sets it again */
 	look->heard = hwts_window_number(store);
 	look->page = HWTS_MAX(HWTS_PAGE / HWTS_MAX(look->held_count, 1), 1);
 	look->late_us = now_us - store->db->lease_us / 3;
@@ -251,7 +251,7 @@ static int look(struct hwts_reader *reader, struct hwts_conn *conn)
 		HWTS_POINT("looked");
 	hwts_lock(store);
 	hwts_look_found(store, &reader->look);
-	/* Less a round trip, which a look of nothing would take too. */
+	/* Without the round trip, which a look that finds nothing takes as well. */
 	took_ns -= HWTS_MIN(hwts_clock_trip_ns(store), took_ns);
 	hwts_unlock(store);
 	if (reader->loaded)
@@ -285,7 +285,7 @@ static void await(hwt_store *store)
 		hwts_wait_for(store, HWTS_READ, HWTS_MAX(left_ns, HWT_MS(1)));
 }
 
-/* Rules and rows take turns; of the rows, looks and refills. */
+/* Rules and rows take turns; among the rows, looks and refills do. */
 enum next { HALT, RULES, GROUPS, ROWS };
 
 /* The caller holds store->lock. */
@@ -347,7 +347,7 @@ void *hwts_reader(void *arg)
 		if (rc != 0 && next == ROWS)
 			look_failed(&reader);
 		if (rc != 0 && next == RULES)
-			reader.ruled = false; /* first again: rows that can be read are no sign that rules can */
+			reader.ruled = false; /* next again: rows that can be read are no sign that rules can */
 		if (rc != 0 && !hwts_halts(store, HWTS_READ))
 			hwts_rest(store, &reader.failures);
 	}

@@ -19,7 +19,7 @@ struct hwts_sweep {
 	int64_t pass_ns;             /* how long the slices of this pass have taken so far */
 	int64_t usual_ns;            /* the shortest of the last sweeps, aged */
 	bool all, told;              /* all: sweeps need no slices.  told: the warning that they are slow was given */
-	/* How many sweeps in a row leave out rows that have been overdue for long; how many are left of them. */
+	/* How many sweeps in a row leave out rows that have been overdue for long; how many of these are left. */
 	unsigned apart, rest;
 	bool goes_on; /* the last sweep read on where another had ended */
 };

@@ -27,7 +27,7 @@ static bool fail_lost(hwt_store *store, struct hwts_kind *kind, const struct hwt
 	return true;
 }
 
-/* At most once: nobody knows how far the run came, or the server has lost its end. */
+/* Fails a run that is at most once: nobody knows how far it came, or the server has lost its end. */
 static void fail(hwt_store *store, struct hwts_kind *kind, const struct hwts_due *due)
 {
 	struct hwts_entry *entry = hwts_window_condemn(store, due);

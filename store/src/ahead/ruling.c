@@ -112,7 +112,7 @@ static int apply(hwt_store *store, struct hwts_kind *kind, struct hwts_ruling *r
 	bool ok;
 
 	hwts_lock(store);
-	/* First: the runs and levels below may make groups, whose buckets are empty under these rules. */
+	/* Rules first: the runs and levels below may make groups, whose buckets are empty under these rules. */
 	ok = apply_groups(kind, ruling);
 	for (size_t i = 0; i < ruling->run_count && ok; i++)
 		ok = hwts_window_runs(store, &ruling->runs[i]);

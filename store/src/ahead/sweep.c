@@ -36,7 +36,7 @@ static void begin_pass(struct hwts_sweep *sweep, const hwt_store *store)
 	sweep->pass_ns = 0;
 }
 
-/* From where the last sweep ended, or only what came due of late. */
+/* The sweep goes on where the last one ended, or reads only rows that came due of late. */
 static void choose_begin(struct hwts_sweep *sweep, struct hwts_look *look)
 {
 	look->from_us = sweep->low_us;

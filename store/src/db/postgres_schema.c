@@ -32,7 +32,7 @@ static int read_version(struct pg_conn *conn, int *version)
 	hides = is && hwts_pg_get(result, 0, 1) != 0;
 	if (is) {
 		*version = (int)hwts_pg_get(result, 0, 0);
-		/* Relaxed: one number. */
+		/* Relaxed: the number is all that readers get. */
 		atomic_store_explicit(&db->meta, hwts_pg_get(result, 0, 2), memory_order_relaxed);
 	}
 	PQclear(result);

@@ -61,7 +61,7 @@ struct sqlite_conn {
 	bool is_writer, full, callers;    /* callers: the connection and its transaction belong to a caller */
 	bool hasty;                       /* this exchange gives up waiting for the lock soon */
 	int64_t now_us, boot_us, read_ns; /* the clocks at the start of the exchange */
-	int64_t patience_ns;              /* 0: the patience of the database */
+	int64_t patience_ns;              /* how long the exchange waits for the lock; 0: as db has it */
 	int log_parts;                    /* length of the log at the last commit, in parts */
 	int64_t until_ns;                 /* deadline of the begin that is under way; 0: none */
 	/* Of control's connection: */

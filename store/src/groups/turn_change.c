@@ -22,7 +22,7 @@ static bool are_same(const struct hwts_rules *a, const struct hwts_rules *b)
 	return a->running == b->running && a->burst == b->burst && a->every_ns == b->every_ns;
 }
 
-/* Each group has a rate then.  False: no memory. */
+/* Gives each group a rate.  False: no memory. */
 static bool rate_all(struct hwts_turns *turns)
 {
 	for (size_t i = 0; i < turns->room; i++)
@@ -128,7 +128,7 @@ static char *put_group(const struct hwts_turns *turns, const struct hwts_turn_gr
 	return put_level(to, now_us + left_ns / 1000 + 1, group->bucket, hwts_turn_name(group), group->len);
 }
 
-/* A record without a group: when the buckets of all other groups of the shard were empty. */
+/* Writes a record that names no group: when the buckets of all other groups of the shard were empty. */
 static char *put_empty(const struct hwts_turns *turns, uint32_t shard, char *to, int64_t now_ns, int64_t now_us)
 {
 	return put_level(to, now_us - (now_ns - turns->empty_ns[shard]) / 1000 + 1, (uint16_t)shard, "", 0);

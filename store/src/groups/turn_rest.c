@@ -11,7 +11,7 @@
 #include <stdlib.h>
 
 #define NONE_SHARES 10    /* rows without a group have ten shares: their turns need not be fair */
-#define SOON_US HWTS_S_US /* a row that is put or told, and due before this, has room up to twice the share */
+#define SOON_US HWTS_S_US /* rows put, or told by news, and due within this: up to twice the share */
 
 static const struct hwts_place nowhere = { .due_us = HWTS_NEVER };
 
@@ -142,7 +142,7 @@ bool hwts_turns_keeps(struct hwts_turns *turns, const struct hwts_due *due, size
 		rest->from = place_of(due);
 		queue(turns, rest);
 		turns->firsts += rest->asked.due_us == HWTS_NEVER && *rest->queue == &rest->turn;
-		/* The rest may be first no longer: a row of the same time is, or the clock was put back. */
+		/* The rest may no longer be first: a row of the same time is, or the clock was put back. */
 		hwts_turns_place(turns, rest->turn.group);
 	}
 	return false;

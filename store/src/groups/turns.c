@@ -18,13 +18,13 @@ static bool is_blocked(const struct hwts_turns *turns, const struct hwts_turn_gr
 	return !group->queue->counted && (hwts_turns_is_barred(turns, group) || group->queue->is_rest);
 }
 
-/* Until when the group has to wait: for a token, or without turns until its bucket is full. */
+/* Returns until when the group has to wait: for a token, or, if it has no turns, until its bucket is full. */
 static int64_t ready_ns(const struct hwts_turns *turns, const struct hwts_turn_group *group, int64_t now_ns)
 {
 	struct hwts_rules rules = hwts_turns_rules(turns, group);
 
 	if (group->queue && group->queue->counted)
-		return INT64_MIN; /* T4: the group may begin it at once */
+		return INT64_MIN; /* T4: the group may begin a counted turn at once */
 	if (group->turns > 0)
 		return hwts_turns_token_ns(turns, group, &rules, group->reserved, now_ns);
 	return rules.every_ns > 0 ? hwts_turns_full_ns(turns, group, &rules, now_ns) : INT64_MIN;
@@ -133,7 +133,10 @@ static void forget(struct hwts_turns *turns, struct hwts_turn_group *group)
 	}
 }
 
-/* For a group without turns, out of ring and heap: without rules and rests it goes once its bucket is full. */
+/*
+ * The group has no turns, and is neither in the ring nor in the heap.  Frees the group if it has no rules, no rests and
+ * a full bucket; if its bucket is not full, the group waits in the heap until it is.
+ */
 static void retire(struct hwts_turns *turns, struct hwts_turn_group *group, int64_t now_ns)
 {
 	int64_t ready = ready_ns(turns, group, now_ns);
@@ -146,7 +149,7 @@ static void retire(struct hwts_turns *turns, struct hwts_turn_group *group, int6
 		forget(turns, group);
 }
 
-/* Groups whose time has come.  If the time of a group has moved on meanwhile, it waits again. */
+/* Places the groups whose time has come.  A group whose time has moved on meanwhile waits again. */
 static void advance(struct hwts_turns *turns, int64_t now_ns)
 {
 	while (turns->waiting && turns->waiting->due_us <= now_ns) {
@@ -183,7 +186,7 @@ static struct hwts_turn_group *front(struct hwts_turns *turns, int64_t now_ns)
 	return NULL;
 }
 
-/* If a shard goes on, groups of shards that do not come back too: front() takes them out again. */
+/* When a shard goes on, groups of shards that are still stalled come back too: front() takes those out again. */
 void hwts_turns_stall(struct hwts_turns *turns, uint32_t shard, bool stalls)
 {
 	uint64_t *word = &turns->stalled[shard / 64], bit = UINT64_C(1) << shard % 64;
@@ -333,7 +336,7 @@ hwt_store_wait hwts_turns_why(const struct hwts_turns *turns, const struct hwts_
 	const struct hwts_turn_group *group = turn->group;
 	struct hwts_rules rules = hwts_turns_rules(turns, group);
 
-	if (hwts_turns_is_stalled(turns, group)) /* the pauses and limits that are known may be over */
+	if (hwts_turns_is_stalled(turns, group)) /* the pauses and limits that this process has read may be old */
 		return HWT_STORE_WAITS_RULES;
 	if (!turn->counted) {
 		if (hwts_turns_is_paused(turns, group))

@@ -75,8 +75,8 @@ struct hwts_turn {
 	struct hwts_turn_group *group;
 	int64_t due_us;
 	int8_t priority;
-	bool counted;   /* it may run: T1 */
-	bool reserved;  /* it has a token, and has not started: T2 */
+	bool counted;   /* the row may be running: T1 */
+	bool reserved;  /* the turn has a token, and its task has not started: T2 */
 	bool is_rest;   /* the turn of a struct hwts_rest */
 	bool elsewhere; /* counted for a run of a process that died, as far as is known */
 };
@@ -101,7 +101,7 @@ struct hwts_own {
 
 /* For a group whose starts are limited. */
 struct hwts_rate {
-	struct hwts_turn turn; /* in turns->waiting; its due_us is that time, in ns */
+	struct hwts_turn turn; /* in turns->waiting; its due_us is when the wait ends, in ns */
 	int64_t full_ns;       /* when the bucket of tokens is full */
 };
 
@@ -171,7 +171,7 @@ struct hwts_turns {
 	uint32_t shards;
 };
 
-void hwts_turns_clear(struct hwts_turns *turns); /* everything, with the rules, but not empty_ns */
+void hwts_turns_clear(struct hwts_turns *turns); /* forgets all groups and rules; empty_ns stays */
 
 /* A timeout enters the window.  len 0: no group.  False: no memory. */
 bool hwts_turns_join(struct hwts_turns *turns, struct hwts_turn *turn, const char *name, size_t len);
@@ -181,10 +181,10 @@ void hwts_turns_add(struct hwts_turns *turns, struct hwts_turn *turn); /* queues
 struct hwts_turn *hwts_turns_peek(struct hwts_turns *turns, int64_t now_ns);
 /* Takes the turn that peek returns: its begin follows.  stays: its group keeps its place in the ring. */
 struct hwts_turn *hwts_turns_pop(struct hwts_turns *turns, int64_t now_ns, bool stays);
-void hwts_turns_remove(struct hwts_turns *turns, struct hwts_turn *turn); /* takes it out of the queue, unbegun */
+void hwts_turns_remove(struct hwts_turns *turns, struct hwts_turn *turn); /* out of the queue, unbegun */
 /* Counts a turn that was not popped, and whose row runs as far as is known.  count: the turn is not queued. */
 void hwts_turns_count(struct hwts_turn *turn);
-void hwts_turns_count_queued(struct hwts_turns *turns, struct hwts_turn *turn); /* the same of a queued turn */
+void hwts_turns_count_queued(struct hwts_turns *turns, struct hwts_turn *turn); /* counts a queued turn */
 void hwts_turns_elsewhere(struct hwts_turn *turn, bool is);
 /* True: the group is paused, or more of its turns are counted than may run. */
 bool hwts_turns_exceed(const struct hwts_turns *turns, const struct hwts_turn *turn);
@@ -226,12 +226,12 @@ void hwts_turns_at(struct hwts_turns *turns, int64_t now_us); /* the database's 
 bool hwts_turns_keeps(struct hwts_turns *turns, const struct hwts_due *due, size_t share);
 bool hwts_turns_rests(struct hwts_turns *turns, const struct hwts_due *due); /* True: a rest covers the row */
 /*
- * Whether the reader should read a rest of the group now, or once the caller has dropped one of its turns, as it does
+ * True: the reader should read a rest of the group, now or after the caller has dropped a turn of the group, as it does
  * next.
  */
 bool hwts_turns_want(const struct hwts_turns *turns, const struct hwts_turn_group *group, size_t share);
 struct hwts_rest *hwts_turns_wanted(const struct hwts_turns *turns, size_t share); /* the rest to read next */
-size_t hwts_rest_page(const struct hwts_turns *turns, const struct hwts_rest *rest, size_t share); /* rows to read */
+size_t hwts_rest_page(const struct hwts_turns *turns, const struct hwts_rest *rest, size_t share); /* number of rows */
 void hwts_rest_ask(struct hwts_rest *rest); /* the reader reads the rest from asked on */
 /* True: the window keeps a row that was read.  False: the rest goes on from this row. */
 bool hwts_rest_keeps(const struct hwts_turns *turns, const struct hwts_rest *rest, const struct hwts_due *due,

@@ -157,7 +157,7 @@ struct hwts_rules_change {
 	const char *group;
 	const int64_t *shards;
 	size_t n;
-	bool limits; /* limits, not a pause */
+	bool limits; /* true: changes the limits; false: the pause */
 	bool paused;
 	int32_t running, burst; /* running -1: the group has no limits of its own */
 	int64_t every_us;

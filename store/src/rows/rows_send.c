@@ -55,7 +55,7 @@ int hwts_rows_draw(struct hwts_conn *conn, int64_t count, bool hasty, int64_t *f
 	*first = 0;
 	rc = hwts_run(conn, steps, HWTS_COUNT(steps), HWTS_SYNCED | (hasty ? HWTS_HASTY : 0));
 	if (rc != 0)
-		return rc == ECONNRESET ? ENOTCONN : rc; /* numbers that were drawn are lost */
+		return rc == ECONNRESET ? ENOTCONN : rc; /* if numbers were drawn, nobody uses them */
 	return *first > 0 ? 0 : hwts_fail(EIO, "%s_meta is empty, or the numbers of ids are used up", conn->db->prefix);
 }
 

@@ -15,7 +15,7 @@ static const char *const POSTGRES_NOW = "(select (extract(epoch from clock_times
 
 struct output {
 	const char *here; /* or NULL */
-	char *to;         /* NULL: only measures */
+	char *to;         /* NULL: the text is only measured */
 	size_t len;
 	char quote; /* the quote that is open at this place, or 0 */
 };

@@ -77,7 +77,7 @@ static void add(struct batch *batch, struct hwts_entry *entry)
 	entry->between = true;
 	entry->changed = hwts_turns_is_paused(turns, entry->turn.group);
 	entry->again_us = HWTS_NEVER;     /* nothing heard so far is newer than what the begin will read */
-	hwts_active(entry->store, shard); /* from here on, so that the shard is not given during the begin */
+	hwts_active(entry->store, shard); /* active from here on, so that the shard is not given during the begin */
 	batch->wants[batch->count++] = (struct hwts_want){ .entry = entry,
 							   .kind = entry->kind,
 							   .id = entry->id,

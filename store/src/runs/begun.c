@@ -25,7 +25,7 @@
 
 #define AHEAD_NS HWT_MS(20)
 #define QUEUE_BYTES ((size_t)16 << 20)
-#define BETWEEN_NS HWT_S(10) /* the patience of a call with a lock */
+#define BETWEEN_NS HWT_S(10) /* how long a call waits for a begin or a return of its row */
 
 /* n: 1 when the row joins the queue, -1 when it leaves. */
 static void count(hwt_store *store, const struct hwts_row *row, int n)
@@ -206,7 +206,7 @@ int64_t hwts_begun_run_ns(const struct hwts_kind *kind)
  * Rows that do not start
  */
 
-/* The place of a pulled row is free.  Where runs have threads, the end of a run looks at what waits. */
+/* A pulled row has left its place: another may be begun.  Where runs have threads, the end of a run sees to that. */
 static void free_place(hwt_store *store, const struct hwts_kind *kind)
 {
 	if (kind->pulled)
@@ -310,7 +310,7 @@ void hwts_give_back_changed(hwt_store *store, int64_t id)
  */
 static int await_end(hwt_store *store, int64_t id)
 {
-	/* In a call of ended the thread would wait for itself. */
+	/* In a call of config.ended the thread would wait for itself. */
 	int64_t until_ns = hwt_now() + (hwts_in_ended() ? 0 : BETWEEN_NS);
 	bool between;
 

@@ -8,7 +8,7 @@
 #include "rows/want.h"
 #include "store/kind.h"
 
-/* Of all kinds that have tasks; pulled rows need no thread. */
+/* Numbers of all kinds that have tasks; pulled rows need no thread. */
 struct hwts_runs {
 	unsigned queued, running;
 	size_t queued_bytes;
@@ -43,13 +43,13 @@ void hwts_give_back_queued(hwt_store *store, bool all);            /* rows of sh
 void hwts_give_back_changed(hwt_store *store, int64_t id);         /* gives back a queued row that was changed */
 
 void hwts_begin_again(hwt_store *store, struct hwts_entry *entry); /* nobody knows whether the row was begun */
-void hwts_doubt(hwt_store *store, struct hwts_row *row);           /* the row was not started; frees it */
+void hwts_doubt(hwt_store *store, struct hwts_row *row);           /* the row was not started: begins it again */
 void hwts_doubt_begun(hwt_store *store);                           /* doubts queued rows: the server is gone */
 unsigned hwts_doubts(const hwt_store *store);
 
 /*
- * Without store->lock.  hwts_unbegin lends a row that has not started to a call.  before: what hwts_begin_before said
- * before the call asked the database.
+ * Without store->lock.  hwts_unbegin lends a row that has not started to a call.  before: what hwts_begin_before
+ * answered before the call asked the database.
  *
  *   0       the row is out of the queue; hwts_unbegun brings it back: changed (cancelled, or moved to due) or not
  *   EBUSY   the row has started, or was not begun by this process

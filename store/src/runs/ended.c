@@ -35,8 +35,8 @@ static bool find_became(const struct hwts_row *row, hwt_store_became *became)
 	else
 		*became = HWT_STORE_BECAME_DONE;
 	/*
-	 * No end: a row that was cancelled or replaced before it started, and the search for the first time of a row
-	 * that SQL has put.
+	 * Neither is an end: that a row was cancelled or replaced before it started, and the search for the first time
+	 * of a row that SQL has put.
 	 */
 	return started || row->late || row->how == HWTS_FAIL || row->error[0];
 }

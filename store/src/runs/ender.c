@@ -48,8 +48,8 @@ static void tell(hwt_store *store, struct hwts_row *row, int rc)
 }
 
 /*
- * The caller holds store->lock.  Without a hit, the end may have been filed before, and its reply lost: the next begin
- * tells.
+ * The caller holds store->lock.  If the end has changed no row, it may have been filed before, with its reply lost: the
+ * next begin tells.
  */
 static int64_t next_due_us(const hwt_store *store, const struct hwts_row *row)
 {
@@ -248,7 +248,7 @@ static void settle(struct ender *ender, struct hwts_row *row)
 		row->again_ns = hwt_now() + LOCKED_NS;
 	}
 	if (!row->aside || pointless || (hwts_halts(store, HWTS_END) && row->refused)) {
-		hwts_finished(store, row); /* without a hit the row runs again, with this process or another */
+		hwts_finished(store, row); /* if the end has changed no row, the row runs again somewhere */
 		if (hwts_is_told(store, row))
 			keep_told(ender, row);
 		else

@@ -10,7 +10,7 @@ struct hwts_poll {
 	bool started;     /* false: readable, so that the program asks and gets ECANCELED */
 	bool readable;    /* the byte is in the pipe */
 	unsigned waiting; /* rows of pulled kinds that were begun and not yet pulled */
-	bool unread;      /* ... and have to be read before they are handed out */
+	bool unread;      /* some of these rows have to be read before they are handed out */
 };
 
 void hwts_poll_init(hwt_store *store);

@@ -202,7 +202,7 @@ void hwts_pulled_await(hwt_store *store)
 	hwts_unlock(store);
 }
 
-/* The run has no end in this process. */
+/* Gives up a run that the program has not ended: its row stays as it is in the database. */
 static void drop(hwt_store *store, struct hwts_row *row)
 {
 	hwts_finished(store, row);

@@ -8,7 +8,7 @@
 struct hwts_pulled {
 	struct hwts_pull *first; /* runs that are out */
 	unsigned count;
-	unsigned turn; /* of the kinds */
+	unsigned turn; /* the kind whose turn is next */
 };
 
 unsigned hwts_pulled_out(hwt_store *store);

@@ -113,7 +113,7 @@ void hwts_see_to_stale(hwt_store *store, struct hwts_want *wants, unsigned *fail
 		return;
 	hwts_unlock(store);
 	rc = read_rows(store, wants, n);
-	if (rc != 0) /* one that works is no sign that begins do */
+	if (rc != 0) /* a reading that works is no sign that begins work */
 		hwts_fails(store, HWTS_BEGIN, rc);
 	hwts_lock(store);
 	if (rc == 0)

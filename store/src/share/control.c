@@ -147,7 +147,7 @@ static bool connected(hwt_store *store)
 
 struct control {
 	hwt_store *store;
-	int64_t look_ns, looked_ns, news_ns; /* when: the next look, the last, reading news (0: on a signal) */
+	int64_t look_ns, looked_ns, news_ns; /* of the next look, the last look, the next news (0: on a signal) */
 	int64_t bury_ns;                     /* when to remove members that died long ago */
 	unsigned failures, takes;            /* failures in a row: of renewals, of taking shards */
 	int clock_fd;

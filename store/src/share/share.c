@@ -225,7 +225,7 @@ static int lost(hwt_store *store)
 	bool missing = loss->joined;
 	int rc;
 
-	loss->joined = false; /* once: at the next try the row is an old one */
+	loss->joined = false; /* at the next try the row is no longer new */
 	rc = hwts_check_here(store, hwts_conn(store, HWTS_CONTROL), missing, &loss->remade);
 	if (rc != 0)
 		return rc;
@@ -347,14 +347,14 @@ int hwts_share_look(hwt_store *store, int64_t *next_ns, int *shards)
 	int rc;
 
 	*shards = 0;
-	store->share->skipped_count = 0; /* they were of the last lease and name */
+	store->share->skipped_count = 0; /* the skipped shards were those of the last lease and name */
 	judge(store, renewal);
 	renewal->waits[0] = '\0'; /* without a lease the counts are those of the last one */
 	if (hwts_trusted(store))
 		hwts_waits_tell(store, renewal->waits);
 	hwts_starts_tell(store, renewal->starts);
 	rc = renew(store, renewal);
-	if (rc == 0 && !renewal->renewed) /* has joined again: once more, with no shard held */
+	if (rc == 0 && !renewal->renewed) /* the process has joined again: renews once more, with no shard held */
 		rc = renew(store, renewal);
 	*next_ns = hwt_now() + period_ns(store);
 	/* The lease is renewed, even if the balance of shards fails. */

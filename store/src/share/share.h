@@ -7,7 +7,7 @@
 
 /* What is noted between the loss of a lease and the next renewal that succeeds. */
 struct hwts_loss {
-	bool counted, told; /* as a lost lease in the statistics; by a warning */
+	bool counted, told; /* the statistics have counted the loss; a warning has told it */
 	bool removed;       /* the lease was lost while this process trusted it */
 	bool remade;        /* the tables were made again, which no warning has said yet; a start keeps this, too */
 	bool joined;        /* this process has joined, and no renewal has come back since */
@@ -23,7 +23,7 @@ struct hwts_share {
 	bool joined;
 	struct hwts_loss loss;
 	bool abandons; /* shards are given although rows run there */
-	bool bare;     /* the last look found a kind without a row of a shard */
+	bool bare;     /* the last look found a kind that lacks the row of a shard */
 	struct hwts_renewal renewal;
 	struct hwts_shard_row *skipped; /* locked at the last take; control tries them again at again_ns */
 	size_t skipped_count;

@@ -90,7 +90,7 @@ static bool is_news(hwt_store *store, struct hwts_watch *watch, const struct hwt
 static void watch(hwt_store *store, int64_t now_us, const char *kind, size_t why, struct hwts_watch *watch,
 		  const struct hwts_wait *wait)
 {
-	/* Of an unknown age: since the reason was first seen. */
+	/* If the age is not known: since the reason was first seen. */
 	int64_t age_ns = wait->oldest_us == HWTS_NEVER ? hwt_now() - watch->since_ns
 						       : hwts_age_ns(now_us, wait->oldest_us);
 	char which[64];

@@ -16,7 +16,7 @@ struct hwts_clock {
 	bool known;
 };
 
-/* The exchange that brought a time. */
+/* When the exchange began and ended that has read the database's clock. */
 struct hwts_trip {
 	int64_t sent_ns, reply_ns; /* hwt_now() before and after it */
 	int64_t slept_ns;          /* hwts_clock_slept_ns() before it */

@@ -162,7 +162,7 @@ bool hwts_window_is_for_a_look(const struct hwts_shard *shard, const struct hwts
 void hwts_window_due(struct hwts_entry *entry)
 {
 	struct hwts_turns *turns = &entry->kind->turns;
-	bool waits = hwts_turns_ready(turns); /* if so, the end of a task or of a begin wakes the beginner */
+	bool waits = hwts_turns_ready(turns); /* true: the end of a task or of a begin wakes the beginner */
 
 	if (entry->state == HWTS_ARMED) {
 		entry->turn.due_us = HWTS_MIN(entry->turn.due_us, entry->again_us);
@@ -259,7 +259,7 @@ static void wait_for(struct hwts_entry *entry, hwt_store_wait why, int64_t since
 	entry->why = (uint8_t)why;
 }
 
-/* News and looks from before the begin tell the due time of the run itself: it is not that of the next. */
+/* News and looks from before the begin tell when this run was due, and not when the row is due again. */
 void hwts_window_has_begun(struct hwts_entry *entry, int64_t due_us)
 {
 	entry->turn.due_us = due_us;
@@ -280,7 +280,7 @@ void hwts_window_not_begun(struct hwts_entry *entry, int64_t due_us, bool runs)
 	when_us = HWTS_MIN(when_us, again_us);
 	entry->unsure = runs;
 	entry->aside = false;
-	/* A row that is due, is tried later, and that its kind could begin, is locked by another transaction. */
+	/* If the row is due, is tried later, and its kind could begin it, another transaction has locked it. */
 	wait_for(entry,
 		 when_us > due_us && !hwts_turns_is_stalled(&entry->kind->turns, entry->turn.group) &&
 				 hwts_keeps(entry->store, entry->shard)

@@ -37,7 +37,7 @@ struct hwts_entry {
 	int64_t id;
 	/* its due_us: when the row is due, the time for which the timer is armed, or when the row that runs was due */
 	struct hwts_turn turn;
-	int64_t since_us;      /* when the row was due that waits for the reason in why */
+	int64_t since_us;      /* when the row was due, if it waits for the reason in why */
 	/* The earliest time heard of while IS_DUE or BEGUN.  ARMED for a later try: the due time.  HWTS_NEVER: none. */
 	int64_t again_us;
 	uint64_t heard; /* the number of the last news of this row; window->heard counts them */
@@ -121,7 +121,7 @@ struct hwts_kind *hwts_window_changed(hwt_store *store, int64_t id);
 /* Queues the row once more: nobody knows whether its begin happened.  Returns its shard. */
 int32_t hwts_window_again(struct hwts_entry *entry);
 struct hwts_entry *hwts_window_find(hwt_store *store, int64_t id);
-void hwts_window_known(struct hwts_entry *entry); /* the row was read or put: it is known not from news alone */
+void hwts_window_known(struct hwts_entry *entry); /* the row was read or put: no longer known from news alone */
 /* The end of the run is committed.  due_us: when the row is due again; HWTS_NEVER: not. */
 void hwts_window_ended(hwt_store *store, const struct hwts_row *row, int64_t due_us);
 
@@ -139,8 +139,8 @@ int64_t hwts_window_soon_us(const hwt_store *store, const struct hwts_kind *kind
 /* A row of a rest that was read.  False: the window keeps no more of this group, and the row stays in the rest. */
 bool hwts_window_refill(hwt_store *store, const struct hwts_rest *rest, const struct hwts_due *due, uint64_t heard);
 /*
- * A call of this process moves a row: heard before the statement, then move.  Without news in between the new time
- * holds.
+ * For a call of this process that moves a row: hwts_window_heard comes before the statement, hwts_window_move after it.
+ * If no news came in between, the new time holds.
  */
 uint64_t hwts_window_heard(hwt_store *store, int64_t id);
 uint64_t hwts_window_number(hwt_store *store); /* a new number, larger than all before */
@@ -150,8 +150,8 @@ bool hwts_window_rescue(hwt_store *store, const struct hwts_due *due); /* overdu
 /* The database says that the row runs under the epoch that is held: this process should run it. */
 bool hwts_window_revive(hwt_store *store, const struct hwts_due *due);
 /*
- * At most once: the database says that the row runs, and this process does not run it.  Not NULL: the caller makes it
- * FAILED.
+ * At most once: the database says that the row runs, and this process does not run it.  If the result is not NULL, the
+ * caller makes the row FAILED.
  */
 struct hwts_entry *hwts_window_condemn(hwt_store *store, const struct hwts_due *due);
 /* The row runs under an older epoch, and counts against the cap of its group.  False: no memory. */

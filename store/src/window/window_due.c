@@ -46,7 +46,7 @@ static void see(struct hwts_entry *entry, int64_t now_ns, int64_t now_us)
 		hwts_waits_add(&kind->waits, why_not(entry, now_ns), due_us, entry->id);
 }
 
-/* However often statistics are asked for it takes half a percent of the time, or is done once in a third of a lease. */
+/* However often statistics are asked for, this takes half a percent of the time, or runs each third of a lease. */
 static void look_through(hwt_store *store)
 {
 	int64_t start_ns = hwt_now(), now_us = hwts_clock_db_us(store);

@@ -183,8 +183,8 @@ uint64_t hwts_window_heard(hwt_store *store, int64_t id)
 }
 
 /*
- * A later time counts too, if no news came between the statement and now.  News from now on is of a younger change, or
- * costs a begin in vain.
+ * A time later than that of the entry counts too, if no news of the row came between the statement and now.  News that
+ * comes after this call is of a younger change, or costs a begin in vain.
  */
 void hwts_window_move(hwt_store *store, const struct hwts_due *due, uint64_t heard)
 {
@@ -268,7 +268,7 @@ struct hwts_entry *hwts_window_condemn(hwt_store *store, const struct hwts_due *
 	if (!shard || !shard->held || !store->window->timer || hwts_phase(store) != HWTS_STARTED)
 		return NULL;
 	if (entry && (entry->state != HWTS_ARMED || due->part == HWTS_RUNS)) {
-		if (due->part != HWTS_RUNS) /* of the older epoch too: asked for again when that run is over */
+		if (due->part != HWTS_RUNS) /* older epoch: seen again when the entry's run is over */
 			hear_again(entry, due->due_us);
 		return NULL;
 	}
@@ -302,7 +302,7 @@ bool hwts_window_runs(hwt_store *store, const struct hwts_due *due)
 	} else if (entry->state == HWTS_ARMED) {
 		hwts_turns_elsewhere(&entry->turn, true);
 		hwts_turns_count(&entry->turn);
-	} else { /* that other epoch may be over: then the row is begun again */
+	} else { /* the run under the older epoch may be over: then the row is begun again */
 		hear_again(entry, due->due_us);
 	}
 	return true;

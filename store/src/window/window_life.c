@@ -5,7 +5,7 @@
 #include "window/window.h"
 
 #define FIRST_BUCKETS 1024
-#define SLABS_AT_ONCE 16 /* searched before the lock is released for a moment */
+#define SLABS_AT_ONCE 16 /* how many are searched before the lock is released for a moment */
 
 int hwts_window_open(hwt_store *store)
 {
@@ -99,7 +99,7 @@ void hwts_window_drop_lost(hwt_store *store)
 		hwts_unlock(store);
 	}
 	hwts_lock(store);
-	store->window->look_ns = 0; /* what was counted has gone */
+	store->window->look_ns = 0; /* entries that were counted are gone */
 	hwts_unlock(store);
 	HWTS_POINT("dropped");
 }
