@@ -127,7 +127,7 @@ constexpr std::int64_t nanoseconds(std::chrono::duration<Rep, Period> duration) 
 	}
 }
 
-/* Converts to a time of hwt_now()'s clock.  On Linux this is steady_clock; elsewhere the distance from now counts. */
+/* Converts to a time of hwt_now()'s clock: on Linux that is steady_clock, elsewhere the distance from now is kept. */
 template <class Duration>
 std::int64_t deadline(std::chrono::time_point<std::chrono::steady_clock, Duration> when) noexcept
 {
@@ -208,7 +208,7 @@ template <class F> struct task {
 			spec.release = release;
 			rc = hwt_new_timeout_ex(timer, &spec, out);
 			if (rc == 0)
-				(void)f.release(); /* the finaliser destroys it, or has done so */
+				(void)f.release(); /* the finaliser destroys the callable, or has done so */
 			return rc;
 		}
 	}

@@ -113,8 +113,8 @@ void hwt_idle_set_alarm(struct hwt_idle *idle, int64_t time_ns)
 	atomic_fetch_and_explicit(&idle->rings, RING_OVER - 1, memory_order_acquire); /* [rung] */
 	(void)hwt_sleeper_set_alarm(&idle->sleeper, time_ns);
 	/*
-	 * The system tells of a step of the clock once.  If it told a thread that rang, time_ns is a time of the old
-	 * clock: ring now.
+	 * The system tells of a step of the clock only once.  If a thread that rang was told, this thread was not, and
+	 * time_ns is a time of the old clock: ring now.
 	 */
 	if (unlikely(idle->sleeper.clock == HWT_CLOCK_REALTIME) && time_ns > 0 &&
 	    (atomic_load_explicit(&idle->rings, memory_order_acquire) != 0 || /* [rung] */

@@ -108,7 +108,7 @@ static inline bool idle_is_watched(const struct hwt_idle *idle)
 /* Returns the published time while no producer has rung since the alarm was set; otherwise IDLE_AWAKE. */
 static inline int64_t idle_told(const struct hwt_idle *idle)
 {
-	/* Relaxed: a producer that claims the word after this load rings after it. */
+	/* Relaxed: a producer that claims the word after this load rings after this load, too. */
 	int64_t told_ns = atomic_load_explicit(&idle->wake_for_ns, memory_order_relaxed);
 
 	return atomic_load_explicit(&idle->rings, memory_order_acquire) == 0 ? told_ns : IDLE_AWAKE; /* [rung] */

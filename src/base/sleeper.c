@@ -204,8 +204,8 @@ int hwt_monitor_wait(struct hwt_monitor *monitor, int64_t time_ns)
 }
 
 /*
- * Waits on the condition, under the mutex, in a sandbox that refuses the alarm: until the time, but no longer than a
- * nap, because the condition does not notice a step of another clock.
+ * Waits on the condition, under the mutex, in a sandbox that refuses the alarm: until time_ns, or for a nap.  The
+ * condition goes by CLOCK_MONOTONIC, and does not notice that the sleeper's own clock is set.
  */
 static void wait_without_alarm(struct hwt_sleeper *sleeper, int64_t time_ns)
 {

@@ -78,7 +78,7 @@ static inline struct hwt_record *pool_pop(struct hwt_pool *pool)
 	if (record != NULL) {
 		pool->free = record_next(record);
 		pool->out++;
-		/* Relaxed: as record_next. */
+		/* Relaxed, for the reason that record_next gives. */
 		record_prefetch(atomic_load_explicit(&record->free_ahead, memory_order_relaxed));
 	}
 	return record;

@@ -19,7 +19,7 @@ static void count_waiting(struct hwt_ready *ready)
 	atomic_store_explicit(&ready->waiting, ready->put - ready->taken, memory_order_relaxed);
 }
 
-/* Wakes at most one thread a record.  After the unlock, as a woken thread would wait for it. */
+/* Wakes at most one thread a record.  Call after the unlock: a thread woken before would wait for the mutex. */
 static void wake(struct hwt_ready *ready, uint64_t records, uint32_t sleeping)
 {
 	if (records >= sleeping && sleeping > 1)

@@ -8,7 +8,7 @@
  *   The worker puts a whole chain at once and wakes a thread for each record.  Threads take one record at a time: if a
  *   thread took more, the others would wait behind its slow task while other threads are idle.
  *
- *   The queue knows how long a record has waited for one record at a time, the marked one: the last record of a chain
+ *   Of one record at a time, the marked one, the queue knows how long it has waited: of the last record of a chain
  *   that was put while no record was marked.
  *
  *   A record that is cancelled while it waits stays until a thread takes it.

@@ -153,7 +153,7 @@ static inline void worker_count_finished(struct hwt_worker *worker)
 			      memory_order_release); /* [finished] */
 }
 
-/* Makes lateness count to now_ns from here on. */
+/* From here on the lateness of a task is measured up to now_ns. */
 static inline void worker_set_lateness(struct hwt_worker *worker, int64_t now_ns)
 {
 	worker->lateness_ns = now_ns;
