@@ -241,7 +241,7 @@ static void use_good_handles(void)
 	timer = driven_timer();
 	CHECK_RC(hwt_new_timeout(timer, run_task, NULL, HWT_S(3600), &timeout), 0);
 	CHECK_RC(hwt_cancel(timeout), 0);
-	CHECK_RC(hwt_cancel(timeout), ENOENT); /* stale, and harmless */
+	CHECK_RC(hwt_cancel(timeout), ENOENT); /* a stale handle is harmless */
 	CHECK_RC(hwt_cancel(HWT_TIMEOUT_NONE), ENOENT);
 	CHECK_RC(hwt_timer_destroy(timer), 0);
 }

@@ -297,7 +297,7 @@ static inline void op_look(void)
 	size_t i;
 
 	CHECK_INT(hwt_timeout_state(HWT_TIMEOUT_NONE), ==, HWT_NONE);
-	CHECK(!hwt_timer_next_unprocessed(oracle.timer, &out)); /* nothing before the stop, and each one once */
+	CHECK(!hwt_timer_next_unprocessed(oracle.timer, &out)); /* nothing before the stop, and each timeout once */
 	if (oracle.model.count == 0)
 		return;
 	i = draw_timeout();

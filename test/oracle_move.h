@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The oracle's operations on timeouts that are moved, run again, have a period or have a finaliser. */
+/* The oracle's operations that move timeouts, let them run again, or give them a period or a finaliser. */
 #ifndef HWT_ORACLE_MOVE_H
 #define HWT_ORACLE_MOVE_H
 
@@ -57,7 +57,7 @@ static inline void move_to(size_t i, int64_t deadline_ns)
 	bool urgent;
 	int rc;
 
-	if (i == oracle.running) /* as another thread would call it */
+	if (i == oracle.running) /* the call comes as from another thread */
 		rc = hwt_lane_reschedule(oracle_lane(0), model->all[i].handle.entry, model->all[i].handle.generation,
 					 deadline_ns);
 	else

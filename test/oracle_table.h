@@ -7,25 +7,25 @@
 
 /* X(name in lower case): one step of a program. */
 #define OPERATIONS(X)                                                                                                  \
-	X(new)         /* schedule one */                                                                              \
-	X(burst)       /* schedule many */                                                                             \
-	X(cancel)      /* a fresh, stale or ended one */                                                               \
+	X(new)         /* schedule a timeout */                                                                        \
+	X(burst)       /* schedule many timeouts */                                                                    \
+	X(cancel)      /* cancel a timeout that is fresh, stale or ended */                                            \
 	X(cull)        /* cancel every k-th, or all but every k-th */                                                  \
-	X(pass)        /* a pass at the same time */                                                                \
-	X(linger)      /* less than a tick goes by; no pass */                                                   \
+	X(pass)        /* a pass at the same time */                                                                   \
+	X(linger)      /* less than a tick goes by; no pass */                                                         \
 	X(ticks)       /* some ticks, and a pass */                                                                    \
-	X(due)         /* to the next tick with a due timeout, or just before */                                 \
+	X(due)         /* to the next tick with a due timeout, or just before */                                       \
 	X(rounds)      /* whole rounds of the wheel, give or take a tick */                                            \
-	X(jump)        /* far ahead */                                                                                 \
+	X(jump)        /* the clock jumps far ahead */                                                                 \
 	X(back)        /* the clock goes back a little */                                                              \
-	X(memory)      /* is scarce, or is back */                                                                \
-	X(look)        /* ask for the state of one */                                                                 \
+	X(memory)      /* memory is scarce, or is back */                                                              \
+	X(look)        /* ask for the state of a timeout */                                                            \
 	X(stop_midway) /* one of the next tasks stops the timer */                                                     \
-	X(move)        /* move one, fresh, stale or ended */                                             \
-	X(moves)       /* move every k-th */                                                                   \
+	X(move)        /* move a timeout that is fresh, stale or ended */                                              \
+	X(moves)       /* move every k-th */                                                                           \
 	X(again)       /* some of the next tasks run again */                                                          \
-	X(periodic)    /* schedule a periodic one */                                                            \
-	X(release)     /* schedule one with a finaliser, and perhaps with a period */
+	X(periodic)    /* schedule a periodic timeout */                                                               \
+	X(release)     /* schedule a timeout with a finaliser, and perhaps with a period */
 
 enum operation {
 #define X(name) OP_##name,

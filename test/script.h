@@ -9,7 +9,7 @@
  *     limit n  bound n  transfers n  wheel n  full n  unstarted     settings, before all others
  *     parked  told                     an executor keeps what is due; on_earlier is set
  *     collect                          no task is called: "fired abc", or "-", are those of the last advance
- *     room n                           for so many in a batch, from then on; 30, as at first: for any
+ *     room n                           a batch has room for n from then on; 30, as at first: for any number
  *     day t                            the clock is the time of the day, and this is it; it begins unstarted
  *     new x t  at x t  every x t p     schedules: a delay, a deadline, a first delay and a period
  *     move x t  place x t              reschedules, by a delay or a deadline
@@ -18,21 +18,21 @@
  *     cancel x  sync x  start  trim
  *     advance t  next                  "= t": the answer
  *     walk t                           advances tick by tick
- *     stop n                           n: how many are handed out.  "back x t": such a one is, with this deadline
+ *     stop n                           n: number handed out.  "back x t": x is one of them, with this deadline
  *     halt                             as a stop on another thread does in the middle of this task
  *     meanwhile point { ... }          what comes at this HWT_POINT of the next statement, which has it ('-' for ' ')
- *     work n  refuse n                 runs so many of those that are parked; the executor refuses the next ones
+ *     work n  refuse n                 runs n of the parked tasks; the executor refuses the next n
  *     no-memory [from to]  memory      all of it, or that of these requests, from 0
  *     ran x n  at-time x t  missed x n  released x n  state x S  left x t  pending n  none (handed out any more)
  *     stat name n  most name n         a number of hwt_stats; at most that
- *     late i n ...                     so many tasks are in this place of hwt_stats.lateness
- *     lanes n                          so many there are
- *     rings n                          on_earlier has been called so often since this was asked last
+ *     late i n ...                     n tasks are in place i of hwt_stats.lateness
+ *     lanes n                          number of lanes
+ *     rings n                          on_earlier has been called n times since the last "rings"
  *     in x n { ... }                   what the next n runs of x do.  "out": what the finaliser does, if n is 0
  *     thread { ... }                   what another thread does meanwhile
  *     times n { ... }
  *
- * Of several that are scheduled under one letter all runs count, and the calls are for the last one.
+ * If several timeouts are scheduled under one letter, all their runs count, and calls are for the last of them.
  *
  * A call that is to fail has "= ENOENT" or the like behind it.
  */

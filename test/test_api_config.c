@@ -586,7 +586,7 @@ static int look(const pthread_attr_t *attr, struct thread_seen *seen)
 	if (rc == 0) {
 		CHECK_RC(hwt_new_timeout(timer, look_task, seen, 0, NULL), 0);
 		REQUIRE(wait_count(&seen->done, 1));
-	} else { /* as before the call */
+	} else { /* the timer is as before the call */
 		CHECK_RC(hwt_timer_start(timer), rc);
 		CHECK_RC(hwt_new_timeout(timer, look_task, seen, 0, NULL), rc);
 		CHECK_INT(hwt_pending_timeouts(timer), ==, 0);

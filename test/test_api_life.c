@@ -22,7 +22,7 @@ void free(void *memory)
 	}
 }
 
-/* CHECK_RC checks errno. */
+/* CHECK_RC checks errno after each call. */
 TEST(a_free_that_changes_errno_changes_none_of_the_callers)
 {
 	hwt_timer *timer = new_timer(TICK_NS, 512);

@@ -163,7 +163,7 @@ TEST(one_that_runs_has_its_deadline_or_that_of_its_next_run)
 	CHECK_RC(hwt_timer_advance(inside.timer, HWT_S(2), NULL), 0);
 	CHECK_INT(inside.shown.count, ==, 1);
 	CHECK_SHOWN(&inside.shown, again, walk_task, NULL, HWT_S(4), HWT_S(2), HWT_RUNNING);
-	inside.acts = CANCELS; /* cancelled in its run, which goes on */
+	inside.acts = CANCELS; /* the timeout is cancelled in its run, which goes on */
 	CHECK_RC(hwt_timer_advance(inside.timer, HWT_S(4), NULL), 0);
 	CHECK_INT(inside.shown.count, ==, 1);
 	CHECK_SHOWN(&inside.shown, again, walk_task, NULL, HWT_S(6), HWT_S(2), HWT_RUNNING);

@@ -104,7 +104,7 @@ static void touch_task(hwt_timeout timeout, void *arg)
 	atomic_fetch_add((atomic_uint *)arg, 1);
 }
 
-/* As a garbage collector or a crash reporter handles faults. */
+/* A garbage collector or a crash reporter handles faults like this. */
 TEST(a_fault_of_a_task_reaches_the_handler_of_the_program)
 {
 	hwt_timer *timer = new_timer(TICK_NS, 64);
@@ -233,7 +233,7 @@ static void join_victim(struct victim *victim, pthread_t thread)
 
 	REQUIRE(pthread_join(thread, &result) == 0);
 	CHECK(result == PTHREAD_CANCELED || !victim->pending);
-	/* If it has left a lock locked the rest of the test would wait for ever. */
+	/* If the victim has left a lock locked, the rest of the test would wait for ever. */
 	REQUIRE(atomic_load(&victim->returned) == 1);
 }
 

@@ -122,7 +122,7 @@ TEST(the_clock_of_a_loop_is_the_systems)
 	CHECK_RC(hwt_timer_fd(timer, &fd), 0);
 	run.not_before_ns = hwt_now() + HWT_MS(50);
 	CHECK_RC(hwt_new_timeout(timer, run_task, &run, HWT_MS(50), NULL), 0);
-	for (unsigned i = 0; i < 3; i++) { /* later such times go back */
+	for (unsigned i = 0; i < 3; i++) { /* after a first time these go back, and run nothing */
 		CHECK_RC(hwt_timer_advance(timer, bad_ns[i], &next_ns), 0);
 		CHECK_INT(next_ns, >=, run.not_before_ns);
 	}
@@ -226,7 +226,7 @@ TEST(a_stop_makes_the_descriptor_readable)
 
 	NEEDS_LINUX();
 	CHECK_RC(hwt_timer_fd(timer, &fd), 0);
-	CHECK(wait_readable(fd)); /* readable at once the first time */
+	CHECK(wait_readable(fd)); /* the first time the descriptor is readable at once */
 	CHECK_RC(hwt_timer_advance(timer, hwt_now(), NULL), 0);
 	CHECK(!is_readable_within(fd, 0));
 	CHECK_RC(hwt_timer_stop(timer, NULL), 0);

@@ -36,7 +36,7 @@ TEST(a_pending_timeout_takes_at_most_80_bytes)
 	if (SANITIZED || before < 0 || after < 0)
 		SKIP("resident bytes are not the library's alone, or not known");
 	printf("# %.1f bytes a timeout\n", (double)(after - before) / count);
-	/* Besides, one slab of records, of nodes and of buckets each that has just been begun. */
+	/* The 6 MiB are for the slabs that have just been begun: one of records, one of nodes, one of buckets. */
 	CHECK_INT(after - before, <=, 80 * (int64_t)count + 6 * MIB);
 }
 

@@ -97,7 +97,7 @@ TEST(nothing_grows)
 
 	alarm((unsigned)seconds + HANG_S); /* this test may run longer than the others */
 	crew_start(&crew, THREADS, load, timers, sizeof(timers[0]));
-	REQUIRE(wait_count(&warm, THREADS)); /* so that the worker exists, too */
+	REQUIRE(wait_count(&warm, THREADS)); /* waits until the worker exists, too */
 	begin_ns = hwt_now();
 	fds = entries("/proc/self/fd");
 	threads = entries("/proc/self/task");

@@ -71,7 +71,7 @@ static bool wait_counted(hwt_timer *timer, uint64_t completed)
 	return true;
 }
 
-/* A late worker may find a timeout due without having slept, but not each time. */
+/* A worker that is late may find a timeout due without having slept, but not each time. */
 TEST(a_sleep_that_ends_is_counted)
 {
 	hwt_timer *timer = timer_with(0, 0);

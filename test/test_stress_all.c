@@ -18,7 +18,7 @@
 #define ACTORS 4
 #define PROBES 2
 #define PROBES_EACH 12
-#define LIVES 6000   /* a round */
+#define LIVES 6000   /* timeouts of a round */
 #define HYDRAS 20000 /* at most */
 #define ROUNDS 16
 

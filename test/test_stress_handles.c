@@ -34,9 +34,7 @@ static void letter_task(hwt_timeout timeout, void *arg)
 	atomic_fetch_add_explicit(&letter->ended, 1, memory_order_relaxed);
 }
 
-/*
- * Schedules as many timeouts from this thread: afterwards the timer allocates no memory, which a reader could not know.
- */
+/* Schedules as many timeouts from this thread as the test will: afterwards the timer allocates no memory. */
 static void warm_up(struct post *post)
 {
 	hwt_timeout *timeouts = calloc(post->count, sizeof(*timeouts));

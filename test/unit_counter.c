@@ -616,7 +616,7 @@ TEST(the_worker_asks_the_kernel)
 	driven_destroy(asking);
 }
 
-/* As under a tracer, or on a machine where each reading of the counter costs a trap. */
+/* Under a tracer, and on some machines, each reading of the counter costs a trap. */
 TEST(a_counter_that_is_not_trusted_is_not_even_read)
 {
 	struct hwt_grid grid;

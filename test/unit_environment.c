@@ -177,7 +177,7 @@ TEST(a_cancelled_thread_that_waits_for_a_lane_leaves_after_the_call)
 	queue_lock(&lane->submitted);
 	points_begin("give way");
 	REQUIRE(pthread_create(&thread, NULL, cancelled_thread, timer) == 0);
-	REQUIRE(wait_count(&points_passed, 30)); /* it sleeps */
+	REQUIRE(wait_count(&points_passed, 30)); /* the waiter sleeps */
 	queue_unlock(&lane->submitted);
 	REQUIRE(pthread_join(thread, &result) == 0);
 	(void)points_end();

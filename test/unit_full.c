@@ -115,7 +115,7 @@ TEST(a_refusal_names_one_reason)
 	end();
 }
 
-/* Loses the free records of the lane. */
+/* Throws the free records of the lane away. */
 static void lose_the_rest(void)
 {
 	queue_lock(&lane->submitted);

@@ -22,7 +22,7 @@
 #define START HWT_S(1)
 #define TICK HWT_MS(1)
 
-/* It lives as long as the program, and acts once in each run. */
+/* A coroutine, which lives as long as the program and acts once in each run. */
 struct actor {
 	struct coroutine coroutine;
 	void (*act)(void);
@@ -68,7 +68,7 @@ static void at_point(const char *where)
 	give_way();
 }
 
-/* In the library's place: a thread that waits for another gives way here, and nothing else does. */
+/* Replaces libc's: a thread of the library that waits for another thread calls this, and nothing else does. */
 int sched_yield(void)
 {
 	if (atomic_load(&hwt_test_point) != NULL)
@@ -81,7 +81,7 @@ static void actor_main(void)
 	for (;;) {
 		current->act();
 		current->finished = true;
-		current->blocked = false; /* it waited for something at last, and has gone on */
+		current->blocked = false; /* its last wait is over */
 		give_way();
 	}
 }
@@ -95,7 +95,7 @@ static void let_go_on(struct actor *actor)
 	coroutine_switch(&scheduler, &actor->coroutine);
 }
 
-/* One run along the known choices, then always the first. */
+/* Makes one run: by the known choices, and then by the first choice at each step. */
 static void run_schedule(void)
 {
 	for (unsigned i = 0; i < actor_count; i++)
@@ -109,7 +109,7 @@ static void run_schedule(void)
 				ready[count++] = &actors[i];
 		if (count == 0) {
 			for (unsigned i = 0; i < actor_count; i++)
-				CHECK(actors[i].finished); /* or all wait for a lock */
+				CHECK(actors[i].finished); /* else all actors wait for a lock */
 			break;
 		}
 		REQUIRE(depth < DEPTH_MAX);
@@ -119,14 +119,14 @@ static void run_schedule(void)
 		}
 		steps[depth].of = (unsigned char)count;
 		let_go_on(ready[steps[depth].chosen]);
-		if (!current->blocked) /* it may have let go of what others wait for */
+		if (!current->blocked) /* the actor may have released what others wait for */
 			for (unsigned i = 0; i < actor_count; i++)
 				actors[i].blocked = false;
 		current = NULL;
 	}
 }
 
-/* The last choice that has an alternative takes it; false when all have been seen. */
+/* Changes the last choice that has an alternative.  False: all schedules have been seen. */
 static bool next_schedule(void)
 {
 	while (known_depth > 0 && steps[known_depth - 1].chosen + 1u >= steps[known_depth - 1].of)
@@ -157,21 +157,21 @@ static bool is_given_back;
 static const struct subject {
 	int64_t deadline_ns;
 	int64_t period_ns;   /* 0: none */
-	int64_t again_ns[2]; /* what its first run asks for, 0: nothing */
-	bool owned;          /* has a finaliser */
+	int64_t again_ns[2]; /* the moves that its first run makes of itself; 0: none */
+	bool owned;          /* the subject has a finaliser */
 } usual = { .deadline_ns = START + TICK };
 static const struct subject *is = &usual;
 
 static unsigned again, released;
-static unsigned cancels; /* that have begun */
+static unsigned cancels; /* cancels that have begun */
 static bool in_task;
-static unsigned runs_left; /* since one of them has returned EBUSY */
-static int64_t ran_ns;     /* when it ran last */
+static unsigned runs_left; /* runs that may still begin: at most one once a cancel has returned EBUSY */
+static int64_t ran_ns;     /* when the subject ran last */
 
-/* Others that give it another time. */
+/* Actors that move the subject to another time. */
 static struct mover {
-	int64_t to_ns; /* 0: there is none */
-	int rc;        /* NOT_DONE until it has come back */
+	int64_t to_ns; /* 0: this mover does not act */
+	int rc;        /* NOT_DONE until its call has returned */
 } movers[2];
 static unsigned moves_begun, moves_done;
 
@@ -190,7 +190,7 @@ static void count_run(hwt_timeout timeout, void *arg)
 	for (unsigned i = 0; i < 2 && ran == 0 && is->again_ns[i] != 0; i++) {
 		int rc = hwt_lane_rearm(lane_at(&timer->lanes, 4), timeout.entry, is->again_ns[i]);
 
-		/* ENOENT: it was going to run again and that has been cancelled, or a cancel came before. */
+		/* ENOENT: a cancel has ended a subject that was to run again, or came before the run. */
 		CHECK(rc == 0 || (rc == ENOENT && cancels > 0) || (rc == ENOBUFS && limit != 0));
 		again += i == 0 && rc == 0 && is->period_ns == 0;
 	}
@@ -226,7 +226,7 @@ static void submit_subject(void)
 	refused = rc != 0;
 }
 
-/* Counts behind the call: others run in the middle of it. */
+/* Counts after the call, as other actors run during the call. */
 static int cancel_on(unsigned lane, hwt_timeout timeout)
 {
 	int rc = ENOENT;
@@ -235,7 +235,7 @@ static int cancel_on(unsigned lane, hwt_timeout timeout)
 	if (timeout.entry != NULL)
 		rc = hwt_lane_cancel(lane_at(&timer->lanes, lane), timeout.entry, timeout.generation);
 	cancelled += rc == 0;
-	CHECK_INT(hwt_pending_timeouts(timer), >=, 0); /* what it has ended had been counted */
+	CHECK_INT(hwt_pending_timeouts(timer), >=, 0); /* the timeout that the cancel has ended had been counted */
 	/* The run that has begun is the last; its task may not have been called yet. */
 	if (rc == EBUSY)
 		runs_left = in_task ? 0 : runs_left < 1 ? runs_left : 1;
@@ -247,13 +247,13 @@ static void cancel_first(void)
 	(void)cancel_on(1, subject);
 }
 
-/* On another lane, so that they need not wait for each other. */
+/* Cancels on another lane, so that the two cancels need not wait for each other. */
 static void cancel_second(void)
 {
 	(void)cancel_on(2, subject);
 }
 
-/* Nobody's any more, least of all the stranger's whom the record serves now. */
+/* Cancels by a stale handle: it must not cancel the stranger, which the record serves now. */
 static void cancel_stale(void)
 {
 	CHECK_INT(cancel_on(3, stale), ==, ENOENT);
@@ -278,17 +278,17 @@ static void move_second(void)
 	move_subject(&movers[1]);
 }
 
-/* Somebody asks for its deadline. */
+/* An actor has read the subject's deadline. */
 static bool looked;
 static int64_t looked_ns;
-static unsigned strangers; /* records that serve others, beside the subject's */
+static unsigned strangers; /* records that serve other timeouts, without the subject's */
 
 static void look(void)
 {
 	looked = record_read_deadline(subject.entry, subject.generation, &looked_ns);
 }
 
-/* Its record serves a stranger, or is the extension of one.  The stranger's arg leads nowhere. */
+/* A timeout that the subject's record serves later, by itself or as an extension.  This arg points nowhere. */
 #define STRANGER ((void *)8)
 
 static void submit_stranger(void)
@@ -310,7 +310,7 @@ static void submit_extended_stranger(void)
 	CHECK(record_second(stale.entry) == subject.entry);
 }
 
-/* Somebody walks over all there is: a timeout once, and as it is. */
+/* An actor walks over all timeouts: the walk shows each timeout once, with its own fields. */
 static unsigned visits;
 
 static bool visit(void *ctx, const hwt_pending *pending)
@@ -363,7 +363,7 @@ static void use_again(void)
 	CHECK(stale.entry == subject.entry);
 }
 
-/* The record of its extension serves one, too. */
+/* The record of the subject's extension serves a stranger, too. */
 static void use_both_again(void)
 {
 	cancel_and_use_again(submit_stranger);
@@ -383,14 +383,14 @@ static bool subject_is_pending(void)
 	return word_public_state(word, subject.generation) == HWT_PENDING;
 }
 
-/* What was asked for before a pass holds in it: no timeout whose deadline has come is left, unless a mover is at it. */
+/* A pass goes by all moves that were made before it: it leaves no due timeout, unless a mover is changing that one. */
 static void pass_and_look(int64_t now_ns)
 {
 	bool quiet = accepted > 0 && moves_begun == moves_done;
 	unsigned begun = moves_begun;
 
 	driven_pass(timer, now_ns);
-	/* One that waits for a task thread is pending, too. */
+	/* A timeout that waits for a task thread is pending, too. */
 	if (quiet && begun == moves_begun && movers[0].to_ns != 0 && task_threads == 0 && subject_is_pending())
 		CHECK_INT(record_deadline(subject.entry), >, now_ns);
 }
@@ -407,7 +407,7 @@ static void worker_passes(void)
 	pass_and_look(START + 2 * TICK);
 }
 
-/* A task thread takes what the worker has handed over, one after the other.  Instead of sleeping it ends. */
+/* A task thread takes what the worker has handed over, one record after the other.  It ends instead of sleeping. */
 static void task_thread_runs(void)
 {
 	struct hwt_record *record;
@@ -424,7 +424,7 @@ static void stop(void)
 	returned += (unsigned)unprocessed;
 }
 
-/* The worker gives all back that it can. */
+/* The worker gives back all memory that it can. */
 static void trim(void)
 {
 	driven_trim(timer);
@@ -518,7 +518,7 @@ static void set_up(void)
 			driven_pass(timer, START);
 		if (begin == ONE_HANDED_OVER || begin == ONE_ON_THE_STACK)
 			driven_pass(timer, START + TICK);
-		if (begin == ONE_ON_THE_STACK) /* it runs again, and the worker does not know yet */
+		if (begin == ONE_ON_THE_STACK) /* the subject runs again, and the worker does not know that yet */
 			task_thread_runs();
 		if (begin == ONE_AND_NO_NODE_FOR_ITS_CANCEL)
 			use_up_nodes(&lane_at(&timer->lanes, 1)->cancelled);
@@ -554,7 +554,7 @@ static void check_looked(void)
 	CHECK(!looked || known);
 }
 
-/* What a stop handed out has the deadline that was set last. */
+/* A timeout that a stop handed out has the deadline that was set last. */
 static void check_unprocessed(void)
 {
 	bool first = movers[0].rc == 0, second = movers[1].rc == 0;
@@ -574,7 +574,7 @@ static void check_timer(void)
 		hwt_check(timer);
 }
 
-/* Every timeout has ended once, or is periodic and pending; what was used serves again: its records, no more. */
+/* Every timeout has ended once, or is periodic and pending.  Its records serve again, and need no others. */
 static void end_and_use_again(void)
 {
 	unsigned pending;
@@ -582,11 +582,12 @@ static void end_and_use_again(void)
 	check_timer();
 	driven_pass(timer, START + 10 * TICK);
 	check_timer();
-	if (is->again_ns[0] != 0) { /* re-armed for a time that had passed, it runs in the next pass */
+	if (is->again_ns[0] != 0) { /* a subject re-armed for a time that had passed runs in the next pass */
 		driven_pass(timer, START + 11 * TICK);
 		check_timer();
 	}
-	for (unsigned i = 0; i < 3 && task_threads > 0; i++) { /* it may run again, and have been moved before */
+	/* The subject may run again, and may have been moved before. */
+	for (unsigned i = 0; i < 3 && task_threads > 0; i++) {
 		task_thread_runs();
 		driven_pass(timer, START + (12 + (int64_t)i) * TICK);
 		check_timer();
@@ -658,7 +659,7 @@ static void explore(unsigned least, const char *points, void (*begin)(void), voi
 #define ACTS(...)                                                                                                      \
 	(void (*const[])(void)){ __VA_ARGS__ }, sizeof((void (*const[])(void)){ __VA_ARGS__ }) / sizeof(void (*)(void))
 
-/* One outcome alone, where there are others, and the actors did not really race. */
+/* If an outcome that other orders lead to never comes, the actors did not race. */
 #define RACE(least, different, points, begin, ...)                                                                     \
 	do {                                                                                                           \
 		begins_with = (begin);                                                                                 \
@@ -666,7 +667,7 @@ static void explore(unsigned least, const char *points, void (*begin)(void), voi
 		CHECK_INT(__builtin_popcountll(outcomes), >=, different);                                              \
 	} while (0)
 
-/* The subject is another one, and movers give it these times, 0: none. */
+/* Begins with this subject, to which movers give these times; 0: that mover does not act. */
 static void begin_moves(const struct subject *subject_is, int64_t first_ns, int64_t second_ns)
 {
 	is = subject_is;
@@ -721,7 +722,7 @@ RACES(a_new_one_races_a_stop)
 	RACE(1, 1, "word", NOTHING, submit_subject, stop);
 }
 
-/* Its handle is out before it is in the queue. */
+/* A caller has the handle before the record is in the queue. */
 RACES(a_cancel_races_the_submission_itself)
 {
 	RACE(50, 2, "word|queue push", NOTHING, submit_subject, cancel_first, worker_passes);
@@ -748,7 +749,7 @@ RACES(producers_of_two_lanes_race_a_trim)
 	RACE(100, 1, "slab", AN_ENDED_ONE, trim, submit_subject, submit_on_another_lane);
 }
 
-/* What a task thread returns is seen by the look, or is still out: the slab of neither goes. */
+/* A record that a task thread returns is seen by the look, or still counts as in use: its slab stays in both cases. */
 RACES(a_task_thread_returns_a_record_while_the_worker_trims)
 {
 	is_given_back = true;
@@ -778,7 +779,7 @@ RACES(an_earlier_move_races_the_drain_and_the_expiry)
 	RACE(100, 1, "word|mov|queue push", A_QUEUED_ONE, move_first, worker_passes);
 	RACE(5, 2, "word|mov|queue push", ONE_IN_THE_WHEEL, move_first, worker_passes);
 	RACE(2, 1, "word|mov|queue push", ONE_AND_NO_NODE_FOR_ITS_MOVE, move_first, worker_passes);
-	begin_moves(&usual, START, 0); /* it is due as it is */
+	begin_moves(&usual, START, 0); /* the subject is due without a move */
 	RACE(50, 2, "word|mov|queue push", ONE_IN_THE_WHEEL, move_first, worker_passes);
 }
 
@@ -786,9 +787,9 @@ RACES(two_moves_race_the_expiry)
 {
 	begin_moves(&usual, START + 2 * TICK, START + 3 * TICK);
 	RACE(200, 2, "word edge|moved|queue push", ONE_IN_THE_WHEEL, move_first, move_second, worker_passes_once);
-	begin_moves(&late, START + TICK, START + 2 * TICK); /* one in the queue once */
+	begin_moves(&late, START + TICK, START + 2 * TICK); /* both moves share one place in the queue */
 	RACE(200, 2, "word edge|moved|queue push", ONE_IN_THE_WHEEL, move_first, move_second, worker_passes_once);
-	begin_moves(&late, START + 3 * TICK, START + 2 * TICK); /* taken in between, by the first deadline */
+	begin_moves(&late, START + 3 * TICK, START + 2 * TICK); /* taken between the moves, by the first deadline */
 	RACE(200, 1, "mov|pass", ONE_IN_THE_WHEEL, move_first, move_second, worker_passes);
 	begin_moves(&usual, START, START + 3 * TICK);
 	RACE(500, 1, "word edge|moved|queue push", ONE_IN_THE_WHEEL, move_first, move_second, worker_passes_once);
@@ -818,7 +819,7 @@ RACES(moves_race_a_stop)
 	RACE(500, 3, "word edge|moved|queue push", ONE_IN_THE_WHEEL, move_first, cancel_first, stop);
 }
 
-/* Somebody looks at one timeout, or walks over all. */
+/* An actor looks at one timeout, or walks over all. */
 static void look_races(void (*act)(void))
 {
 	RACE(20, 2, "word|look", A_QUEUED_ONE, act, worker_passes);
@@ -835,7 +836,7 @@ RACES(a_look_races_the_expiry_a_move_and_the_record_s_next_use)
 	RACE(20, 2, "word|look", ONE_IN_THE_WHEEL, look, worker_passes);
 }
 
-/* Its next use has another task and another arg, and may have its memory or that of its extension. */
+/* The next timeout has another task and arg, and may be in the record of the subject or in that of its extension. */
 RACES(a_walk_races_the_expiry_a_move_and_the_record_s_next_use)
 {
 	look_races(walk);
@@ -862,7 +863,7 @@ RACES(a_walk_races_a_stop_and_a_trim)
 	RACE(10, 1, "word load|look|slab", AN_ENDED_ONE, walk, trim, submit_subject);
 }
 
-/* At the end of a run that was not to be the last. */
+/* The cancels come at the end of a run after which the subject was to run again. */
 RACES(cancels_race_the_end_of_a_run_that_runs_again)
 {
 	static const struct subject again_twice = { .deadline_ns = START + TICK,
@@ -882,7 +883,7 @@ RACES(cancels_race_the_end_of_a_run_that_runs_again)
 	RACE(10000, 3, "word|await", ONE_IN_THE_WHEEL, cancel_first, worker_passes);
 }
 
-/* It wants its place again, which others want, too. */
+/* The subject needs its place below the limit again, which other timeouts need, too. */
 RACES(at_the_limit_a_cancel_races_the_end_of_a_run_that_runs_again)
 {
 	limit = 1;
@@ -900,7 +901,7 @@ RACES(a_move_races_the_end_of_a_run_that_runs_again)
 	RACE(50, 1, "word edge|moved|queue push", ONE_IN_THE_WHEEL, move_first, cancel_first, worker_passes_once);
 }
 
-/* Which the worker has handed over, or is about to. */
+/* The worker has handed the subject to the task thread, or is about to. */
 RACES(cancels_and_moves_race_a_task_thread)
 {
 	task_threads = 1;
@@ -947,7 +948,7 @@ RACES(cancels_and_moves_race_the_end_of_a_run_on_a_task_thread)
 static int64_t loop_now_ns, answer_ns, earliest_ns;
 static bool told;
 static unsigned advances, tellings;
-static bool is_watched, looks_at_all; /* it has on_earlier; each advance makes a pass, and publishes */
+static bool is_watched, looks_at_all; /* the loop has on_earlier; each advance makes a pass, and publishes */
 
 static void tell_the_loop(void *ctx)
 {
@@ -999,7 +1000,7 @@ static void move_early(void)
 	loop_moves(5, 7 * TICK);
 }
 
-/* In the tick of the old deadline: nobody need be told, unless another move relies on the push. */
+/* Moves within the tick of the old deadline: nobody need be told, unless another move relies on the push. */
 static void move_a_little(void)
 {
 	loop_moves(6, 100 * TICK - 1);
@@ -1022,7 +1023,7 @@ static void begin_loop(void)
 	loop_now_ns = 0;
 	CHECK_INT(hwt_timer_advance(timer, 0, NULL), ==, 0);
 	CHECK_INT(hwt_lane_submit(lane_at(&timer->lanes, 0), count_stranger, NULL, 100 * TICK, &subject), ==, 0);
-	CHECK_INT(tellings, ==, is_watched); /* as it was to sleep for ever */
+	CHECK_INT(tellings, ==, is_watched); /* the loop was to sleep for ever */
 	loop_advances();
 	CHECK_INT(answer_ns, ==, 100 * TICK);
 	tellings = 0;
@@ -1038,7 +1039,7 @@ static void end_loop(void)
 	CHECK_INT(tellings, <=, advances);
 	*(told ? &told_all : &untold) += 1;
 	CHECK_INT(hwt_timer_advance(timer, loop_now_ns, &answer_ns), ==, 0);
-	/* Earlier, where a mover was writing when the worker looked. */
+	/* The answer is earlier if a mover was writing when the worker looked. */
 	CHECK_INT(answer_ns, <=, earliest_ns);
 	CHECK_INT(hwt_timer_destroy(timer), ==, 0);
 }
@@ -1100,7 +1101,7 @@ static void begin_owned(void)
 
 static void end_owned(void)
 {
-	CHECK(told); /* or the finaliser waits for tick 100 */
+	CHECK(told); /* else the finaliser would wait for tick 100 */
 	loop_advances();
 	CHECK_INT(released, ==, 1);
 	CHECK_INT(hwt_timer_destroy(timer), ==, 0);
@@ -1137,7 +1138,7 @@ int main(void)
 #else
 int main(int argc, char **argv)
 {
-	hwt_test_cores = 2; /* to ask how many there are takes three system calls, in each of a million worlds */
+	hwt_test_cores = 2; /* to ask for the number of cores takes three system calls, in each of a million worlds */
 	return test_run_all(argc, argv);
 }
 #endif

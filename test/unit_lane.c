@@ -126,7 +126,7 @@ TEST(two_threads_at_home_in_one_lane_lose_no_cancellation)
 	for (uintptr_t t = 0; t < 2; t++)
 		REQUIRE(pthread_create(&threads[t], NULL, cancel_half, (void *)t) == 0);
 	for (bool last = false; !last;) {
-		last = atomic_load(&cancelling) == 0; /* then look once more */
+		last = atomic_load(&cancelling) == 0; /* then the worker looks once more */
 		for (; (record = queue_pop(&lane_at(&lanes, 1)->cancelled)) != NULL; popped++)
 			CHECK_INT(record->place, ==, 0);
 	}
@@ -228,7 +228,7 @@ TEST(a_lane_that_grows_asks_for_a_slab_ahead)
 	begin(0);
 	for (unsigned i = 0; i < 7 * SLAB_RECORDS; i++)
 		submit(0);
-	CHECK(!atomic_load(&slabs->wanted)); /* it is small */
+	CHECK(!atomic_load(&slabs->wanted)); /* the timer is small */
 	for (unsigned i = 0; i < SLAB_RECORDS; i++)
 		submit(0);
 	CHECK(atomic_load(&slabs->wanted));
@@ -237,7 +237,7 @@ TEST(a_lane_that_grows_asks_for_a_slab_ahead)
 	for (unsigned i = 0; i < SLAB_RECORDS / 4; i++)
 		submit(0);
 	CHECK_INT(record_slabs_held(slabs), ==, 9 * SLAB_RECORDS * sizeof(struct hwt_record));
-	CHECK(atomic_load(&slabs->wanted)); /* and the next one */
+	CHECK(atomic_load(&slabs->wanted)); /* the next slab is wanted as well */
 	end();
 }
 
@@ -274,7 +274,7 @@ TEST(a_lane_is_complete_when_it_is_found)
 	}
 }
 
-/* While somebody looks where the record belongs it comes to serve a lane that was just made. */
+/* While another thread looks up the lane of the record, the record comes to serve a lane that was just made. */
 static void *submit_on_a_new_lane(void *record)
 {
 	const struct hwt_lane *first = lanes.made[0];
@@ -293,7 +293,7 @@ TEST(a_record_leads_to_a_lane_that_is_complete)
 
 	REQUIRE(hwt_lanes_init(&lanes, NULL, 4, &no_limit) == 0);
 	record = submit(0).entry;
-	submit(0); /* or its lane would keep it */
+	submit(0); /* else its lane would keep the record */
 	bring_home(0);
 	first = record_lane(record);
 	REQUIRE(pthread_create(&thread, NULL, submit_on_a_new_lane, record) == 0);

@@ -118,7 +118,7 @@ TEST(a_prepared_slab_serves_the_next_lane_or_goes)
 	slab = record_slabs_newest(&slabs);
 	CHECK_INT(record_slabs_held(&slabs), ==, SLAB_RECORDS * sizeof(*record));
 	hwt_pool_prepare(&slabs);
-	CHECK_INT(count_slabs(), ==, 1); /* one is enough */
+	CHECK_INT(count_slabs(), ==, 1); /* one slab is enough */
 	record = hwt_pool_search(&mine, OFFER_MANY);
 	REQUIRE(record != NULL && record_slab_of(record) == slab);
 	hwt_pool_leave(&mine);
@@ -128,7 +128,7 @@ TEST(a_prepared_slab_serves_the_next_lane_or_goes)
 	CHECK_INT(given, ==, SLAB_RECORDS * sizeof(*record));
 	hwt_pool_prepare(&slabs); /* the slab that was given back serves again */
 	CHECK_INT(count_slabs(), ==, 1);
-	CHECK(look(slab, 200)); /* and goes again, as no lane came */
+	CHECK(look(slab, 200)); /* the slab goes again, as no lane came */
 	CHECK(!look(slab, 210));
 	CHECK_INT(record_slabs_held(&slabs), ==, 0);
 	memory_fails(0, UINT64_MAX);

@@ -90,7 +90,7 @@ TEST(a_task_that_re_arms_itself_for_the_past_runs_once_in_an_advance)
 	     "advance 100 = 101; ran c 1; stat runs 4; advance 101 = 102; ran a 3");
 	play("parked; at a 1; in a 9 { place a 2 }; advance 0 = 1; advance 100; work 1; advance 100; ran a 1;"
 	     "advance 101; work 1; ran a 2");
-	/* It is held in another list when it is cancelled. */
+	/* A timeout that is cancelled while another list holds it. */
 	play("bound 1; at a 1; at b 1; in a 1 { place a 2 }; advance 0 = 1; advance 100; cancel a; advance 100;"
 	     "ran b 1; advance 101 = never; ran a 1");
 }

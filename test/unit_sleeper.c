@@ -146,7 +146,7 @@ TEST(a_poll_ends_at_a_wake_that_came_before)
 
 	REQUIRE(hwt_sleeper_init(&sleeper, &config) == 0);
 	hwt_sleeper_wake(&sleeper);
-	hwt_sleeper_sleep_until(&sleeper, hwt_clock_read(HWT_CLOCK_REALTIME) + HWT_S(3600)); /* else it hangs */
+	hwt_sleeper_sleep_until(&sleeper, hwt_clock_read(HWT_CLOCK_REALTIME) + HWT_S(3600)); /* the wake ends this */
 	hwt_sleeper_sleep_until(&sleeper, hwt_clock_read(HWT_CLOCK_REALTIME) + HWT_MS(20));
 	CHECK_INT(clock_monotonic() - began_ns, >=, HWT_MS(19)); /* the wake counts once */
 	hwt_sleeper_destroy(&sleeper);

@@ -180,7 +180,7 @@ TEST(the_queue_is_first_in_first_out_and_knows_its_waits)
 	hwt_ready_destroy(&ready);
 }
 
-/* Whichever thread the system refuses. */
+/* The system refuses each thread in turn. */
 TEST(row26_a_start_that_finds_no_thread_says_so_and_loses_nothing)
 {
 	for (unsigned refused = 0; refused < 3; refused++) {

@@ -24,7 +24,7 @@ TEST(new_timeout_writes_to_its_own_lane_only)
 	for (uint32_t i = 0; i < lanes_count(&timer->lanes); i++)
 		CHECK((memcmp(&before[i], timer->lanes.made[i], sizeof(*before)) != 0) ==
 		      (timer->lanes.made[i] == mine));
-	CHECK(memcmp(timer_before, timer, sizeof(hwt_timer)) == 0); /* no counter, lock or list of the timer's */
+	CHECK(memcmp(timer_before, timer, sizeof(hwt_timer)) == 0); /* no counter, lock or list has changed */
 	free(before);
 	free(timer_before);
 	driven_destroy(timer);

@@ -9,7 +9,7 @@
 #define TASKS UINT64_C(1000000) /* plans of tasks */
 #define FINALISERS UINT64_C(2000000)
 
-/* Checks that a call that waits neither for a task nor for the worker takes no longer than threads are held up. */
+/* Checks that a call takes no longer than the simulation holds it up, unless it waits for a task or the worker. */
 struct guard {
 	int64_t now_ns, held_ns;
 	uint64_t refused;
