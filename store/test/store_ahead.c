@@ -85,7 +85,7 @@ TEST(a_look_that_is_under_way_is_not_the_reading_that_is_asked_for)
 }
 
 #ifdef HWT_STORE_POSTGRES
-/* Nor does it hold up a close: the look is broken off. */
+/* Nor does the look hold up a close, which breaks the look off. */
 TEST(a_look_at_a_locked_table_holds_up_no_renewal)
 {
 	hwt_store_kind kind = HWT_STORE_KIND_INIT;

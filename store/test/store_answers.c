@@ -45,7 +45,7 @@ static int answer(const hwt_store_run *run, char letter)
 		return hwt_store_again(run, 0) + 1;
 	case 'E':
 		return hwt_store_end_series(run), EIO;
-	case 'G': /* the last call counts */
+	case 'G': /* of two answers the last one counts */
 		return (void)hwt_store_give_up(run, "not yet"), hwt_store_end_series(run);
 	default:
 		return 0;

@@ -32,7 +32,7 @@ TEST(a_stop_without_a_database_comes_to_an_end)
 	(void)snprintf(command, sizeof(command), "%s start", ctl);
 	CHECK_INT(system(command), ==, 0);
 	id = put(store, "a", 0);
-	CHECK_CALL(hwt_store_start(store), 0); /* under new epochs: the process knows nothing of before the stop */
+	CHECK_CALL(hwt_store_start(store), 0); /* under new epochs: all from before the stop is forgotten */
 	CHECK(wait_gone(store, id));
 	CHECK(wait_held(store, 8));
 	CHECK_CALL(hwt_store_close(store), 0);

@@ -284,7 +284,7 @@ TEST(what_the_database_refuses_to_take_back_is_not_FAILED)
 	CHECK_INT(count_begun(), ==, FEW);
 	accept_again("update");
 	atomic_store(&held, false);
-	CHECK_CALL(hwt_store_close(store), 0); /* tries again */
+	CHECK_CALL(hwt_store_close(store), 0); /* the close tries to give the row back again */
 	CHECK_INT(query("select count(*) from %s_timeout where state = 1", world.schema), ==, FEW - THREADS);
 	CHECK_INT(query("select count(*) from %s_timeout", world.schema), ==, FEW - THREADS);
 }

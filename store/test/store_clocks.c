@@ -78,7 +78,7 @@ TEST(a_clock_that_is_years_ahead_for_a_moment_leaves_a_series_on_its_grid)
 	CHECK_CALL(hwt_store_start(series.store), 0);
 	clock_was_set(series.store, YEARS_US);
 	WAIT_FOR(stats_of_store(series.store).begun != 0);
-	(void)settled_stats(series.store); /* it was begun, and waits */
+	(void)settled_stats(series.store); /* the row was begun, and waits */
 	CHECK_INT(info_of_series(&series).due_us, ==, series.first_us);
 	CHECK_INT(atomic_load(&series.ran), ==, 0);
 	clock_was_set(series.store, 0);
@@ -128,7 +128,7 @@ static int64_t members(void)
 	return query("select count(*) from %s_member", world.schema);
 }
 
-/* For instance a tool in a container. */
+/* A tool in a container, for instance, cannot tell the boot. */
 TEST(who_cannot_tell_the_boot_leaves_the_leases_of_others_alone)
 {
 	NEEDS_SQLITE(); /* PostgreSQL has a clock of its own */
@@ -140,7 +140,7 @@ TEST(who_cannot_tell_the_boot_leaves_the_leases_of_others_alone)
 	atomic_store(&hwts_test_hides_proc, false);
 	CHECK_CALL(hwt_store_close(open_store()), 0);
 	CHECK_INT(members(), ==, 1);
-	/* Nor members that joined while the boot was unknown. */
+	/* Members that joined while the boot was unknown are left alone, too. */
 	(void)query("update %s_meta set boot = null", world.schema);
 	CHECK_CALL(hwt_store_close(open_store()), 0);
 	CHECK_INT(members(), ==, 1);

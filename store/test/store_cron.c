@@ -253,7 +253,7 @@ TEST(a_line_without_stars_runs_once_on_each_day_of_change)
 	      "2026-03-29 01:30:00", "2026-03-29 23:30:00");
 	TIMES("0 3 * * *", "Europe/Berlin", "2026-03-28 12:00:00", "2026-03-29 01:00:00", "2026-03-30 01:00:00");
 	TIMES("30 2 29 3 *", "Europe/Berlin", "2026-03-28 12:00:00", "2026-03-29 01:00:00", "2027-03-29 00:30:00");
-	/* After the gap it is over. */
+	/* At the end of the gap its time has come: the next one is on the next day. */
 	TIMES("30 2 * * *", "Europe/Berlin", "2026-03-29 01:00:00", "2026-03-30 00:30:00");
 	TIMES("30 2 * * *", "Europe/Berlin", "2026-03-29 01:10:00", "2026-03-30 00:30:00");
 	/* Back: 3:00 becomes 2:00, and 2:30 comes at 0:30 and at 1:30 UTC. */
@@ -726,7 +726,7 @@ TEST(any_line_has_the_time_that_a_search_over_all_minutes_finds)
 		for (unsigned j = 0; j < times; j++)
 			check_random_line(zones[i]);
 	}
-	/* A day that was left out. */
+	/* Samoa left out 30 December 2011. */
 	read_year("Pacific/Apia", at("2011-06-01 00:00:00"));
 	for (unsigned j = 0; j < times; j++)
 		check_random_line("Pacific/Apia");

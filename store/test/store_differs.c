@@ -491,7 +491,7 @@ static void close_side(struct side *side)
 }
 
 #ifdef HWT_STORE_POSTGRES
-/* Its clock is a function of the same name, which its connections find before the server's. */
+/* The clock of this side is a function of the same name, which its connections find before the server's. */
 static void open_postgres(struct side *side)
 {
 	static const char clock[] =
@@ -579,7 +579,7 @@ TEST(both_databases_answer_alike)
 }
 #endif
 
-/* Judges the tests before it. */
+/* Judges the tests before this one, by their counts. */
 TEST(each_statement_was_compared_with_rows_and_without)
 {
 	if (was_drawn || SCRIPTS < ALL_SCRIPTS)

@@ -515,7 +515,7 @@ TEST(what_another_process_reschedules_into_the_window_is_found_without_news)
 	CHECK_CALL(hwt_store_start(store), 0);
 	CHECK(wait_held(store, 8));
 	id = put(other, "a", HWT_S(3600));
-	wait_look(store); /* it has passed the new time */
+	wait_look(store); /* this look has passed the new time */
 	atomic_store(&hwts_test_deaf, true);
 	CHECK_CALL(hwt_store_reschedule(other, id, HWT_MS(100)), 0);
 	look_now(store);

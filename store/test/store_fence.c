@@ -222,7 +222,7 @@ TEST(a_begin_of_several_statements_locks_its_shards_before_them)
 /* The row is marked, and is not begun again.  Its end is filed under the epoch of the run. */
 static struct hwts_want refuse_and_inherit(struct hwts_want want, enum hwts_mark mark)
 {
-	for (int64_t epoch = EPOCH - 1; epoch <= EPOCH + 1; epoch++) { /* also by the next holder */
+	for (int64_t epoch = EPOCH - 1; epoch <= EPOCH + 1; epoch++) { /* the next holder does not begin it either */
 		want.epoch = epoch;
 		execute(epoch > EPOCH ? "update @_shard set epoch = epoch + 1" : "select 1");
 		CHECK_INT(hwts_rows_begin(fence.conn, &want, 1, false, true), ==, 0);
@@ -293,7 +293,7 @@ TEST(one_that_is_locked_keeps_no_other_from_being_inherited)
 		free(wants[i].row);
 	}
 	execute("update @_shard set epoch = epoch + 1");
-	execute("update @_timeout set attempt = 100"); /* not begun at once after a death */
+	execute("update @_timeout set attempt = 100"); /* a row with 100 attempts is not begun at once after a death */
 	for (size_t i = 0; i < HWTS_COUNT(wants); i++) {
 		wants[i].epoch = EPOCH + 1;
 		CHECK_INT(hwts_rows_begin(fence.conn, &wants[i], 1, false, true), ==, 0);

@@ -128,7 +128,7 @@ TEST(ids_that_were_drawn_before_the_server_forgot_are_drawn_again)
 static hwt_store *_Atomic connecting;
 static atomic_uint draws;
 
-/* As another thread that puts. */
+/* Makes a new connection, as another thread that puts would. */
 static void connect_once(const char *point)
 {
 	struct hwts_conn *conn;

@@ -29,12 +29,12 @@ static void each_table(size_t n, const char *format)
  * Warnings
  */
 
-#define LEASE_NS HWT_S(600) /* as of store_config */
+#define LEASE_NS HWT_S(600) /* the lease that store_config sets */
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static char warnings[64][640];
 static unsigned warning_count;
-static atomic_uint renewals; /* that came back */
+static atomic_uint renewals; /* renewals that came back */
 
 static void note_warning(void *ctx, const char *text)
 {
@@ -318,7 +318,7 @@ TEST(shards_that_were_emptied_are_told)
 	(void)query("delete from %s_shard", world.schema);
 	is_told_once(store, "no row for kind a");
 	CHECK_INT(stats_of_store(store).shards_held, ==, 0);
-	put(store, "a", 0); /* is kept */
+	put(store, "a", 0); /* this put is kept */
 	CHECK_CALL(hwt_store_stop(store), 0);
 	CHECK_CALL(hwt_store_start(store), EIO);
 	CHECK(strstr(hwt_store_error(), "no row for kind a") != NULL);
@@ -550,7 +550,8 @@ TEST(policies_that_may_hide_rows_are_a_warning_and_those_that_cannot_are_none)
 		    world.schema);
 	CHECK_INT(open_noted(url, error), ==, 0);
 	CHECK_INT(told("row level security"), ==, 1);
-	(void)query("alter policy p on %s_timeout to hwt using (true)", world.schema); /* for another role alone */
+	/* Now the policy shows rows to another role alone. */
+	(void)query("alter policy p on %s_timeout to hwt using (true)", world.schema);
 	CHECK_INT(open_noted(url, error), ==, EACCES);
 }
 

@@ -598,7 +598,7 @@ TEST(in_back_off_the_time_of_the_retry_and_the_attempts_stay)
 	CHECK_CALL(hwt_store_start(store), 0);
 	begin_with(DECLARED("a", 0, .period_ns = DAY));
 	let_go(1);
-	WAIT_FOR(info().attempt == 1 && info().state == HWT_STORE_PENDING); /* in this order: the row was begun */
+	WAIT_FOR(info().attempt == 1 && info().state == HWT_STORE_PENDING); /* attempt first: the row was begun */
 	due_us = info().due_us;
 	CHECK_INT(due_us, >, now_us());
 	declare(DECLARED("b", 0, .schedule = line));
@@ -921,7 +921,7 @@ TEST(sql_keeps_what_is_due)
 	CHECK(strcmp(info().schedule, line) == 0);
 	CHECK_INT(atomic_load(&started), ==, 1);
 	CHECK_INT(put_sql("cron => '%s'", line), ==, id);
-	CHECK_INT(put_sql("delay => '1 day'"), ==, -1); /* of no series */
+	CHECK_INT(put_sql("delay => '1 day'"), ==, -1); /* without cron or every keep_due fails */
 	CHECK_INT(put_key(store, "a", "single", DAY), >, 0);
 	CHECK_INT(query("select %s_put('a', key => 'single', if_exists => 'keep_due', every => '1 day')", world.schema),
 		  ==, -1);

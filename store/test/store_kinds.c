@@ -132,7 +132,7 @@ TEST(what_has_failed_is_counted_as_far_as_a_thousand)
 
 	for (size_t i = 0; i < ROWS; i++)
 		specs[i] = spec_of("a", HWT_S(3600));
-	(void)put(store, "b", HWT_S(3600)); /* the neighbour by number */
+	(void)put(store, "b", HWT_S(3600)); /* a row of the kind with the next number */
 	CHECK_CALL(hwt_store_put_many(store, specs, ROWS, ids), 0);
 	write_state(put(store, "c", HWT_S(3600)), HWT_STORE_FAILED);
 	(void)query("update %s_timeout set state = 3, shard = -1 - shard where id <= %lld and kind = (select id from"

@@ -216,7 +216,7 @@ TEST(what_waits_for_a_rest_goes_on_when_that_is_lost)
 	atomic_store(&front_only, "look");
 	front_arm(1, FRONT_BEFORE, 1u << 30);
 	CHECK_CALL(hwt_store_resume(store, "a", NULL), 0);
-	WAIT_FOR(stats_of_store(store).done == 1); /* whose end has woken every waiting thread */
+	WAIT_FOR(stats_of_store(store).done == 1); /* the end of this run has woken every waiting thread */
 	WAIT_FOR(!LOCKED(store, hwts_window_may_begin(store)));
 	hwts_lock(store);
 	hwts_lose(store, &store->kinds->shards[0]);
@@ -280,7 +280,7 @@ TEST(after_a_pause_whose_news_is_lost_nothing_is_begun)
 /* No begin is answered until the group is paused; and the rows of a process that has died are as if they were due. */
 TEST(what_may_have_been_begun_before_a_pause_can_be_cancelled_and_moved)
 {
-	NEEDS_POSTGRES(); /* a file answers */
+	NEEDS_POSTGRES(); /* SQLite answers at once */
 	hwt_store *store = start_with(4, false);
 	hwt_store_spec spec = SPEC("p", 0, .group = "g");
 	hwt_store_run *run = NULL;
@@ -335,7 +335,7 @@ TEST(what_has_replaced_another_has_its_own_priority)
 	due.shard = hwts_shard_of(&store->kinds->row, due.id);
 	CHECK_CALL(hwt_store_resume(store, "a", "g"), 0);
 	wait_window(store, 0);
-	(void)settled_stats(store); /* the begin has come back */
+	(void)settled_stats(store); /* the begin has been answered */
 	CHECK_CALL(hwt_store_pause(store, "a", "g"), 0);
 	(void)query("update %s_timeout set due_us = 1", world.schema);
 	CHECK(!LOCKED(store, hwts_window_rescue(store, &due)));
@@ -362,7 +362,7 @@ static void change_and_count(const char *point)
 	atomic_fetch_add(&looks, strcmp(point, "looked") == 0);
 }
 
-/* Each time that they are read. */
+/* The rules change each time that they are read. */
 TEST(rules_that_change_faster_than_they_are_read_hold_up_no_look)
 {
 	CLOSING hwt_store *store = start_with(1, false);
@@ -490,7 +490,7 @@ TEST(a_process_that_stops_before_it_knew_the_levels_hands_them_over)
 	atomic_store(&front_only, NULL);
 	CHECK_CALL(hwt_store_start(next), 0);
 	put_in(next, "g", 0, 5);
-	CHECK(wait_count(&ended, 3)); /* the run that was left */
+	CHECK(wait_count(&ended, 3)); /* the third end is that of the run that was left */
 	wait_for_another(next, 5);
 	CHECK_INT(starts_of("g"), ==, 3);
 }
@@ -505,7 +505,7 @@ TEST(after_a_death_a_group_begins_without_tokens)
 	(void)query("update %s_shard set levels = null", world.schema); /* a process that died hands over no levels */
 	CHECK_CALL(hwt_store_start(store), 0);
 	CHECK(wait_held(store, 8));
-	wait_for_another(store, 1); /* so it has read the rules */
+	wait_for_another(store, 1); /* as another row has started, the process has read the rules */
 	CHECK_CALL(hwt_store_stop(store), 0);
 	CHECK_CALL(hwt_store_start(store), 0);
 	put_in(store, "g", 0, 5);

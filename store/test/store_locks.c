@@ -359,7 +359,7 @@ TEST(control_goes_before_all_that_wait_to_write)
 	pthread_t threads[4];
 
 	REQUIRE(hwts_sqlite_write_lock(db, hwt_now() + PATIENCE_NS, false));
-	CHECK(!hwts_sqlite_write_lock(db, hwt_now() + HWT_MS(1), false)); /* and leaves the queue */
+	CHECK(!hwts_sqlite_write_lock(db, hwt_now() + HWT_MS(1), false)); /* this wait gives up, and leaves the queue */
 	for (unsigned i = 0; i < 4; i++) {
 		turns[i] = (struct turn){ db, i == 3, &order, 0 };
 		REQUIRE(pthread_create(&threads[i], NULL, write_once, &turns[i]) == 0);

@@ -357,7 +357,7 @@ static bool is_called(hwt_store *store)
 	return poll(&fd, 1, 0) == 1;
 }
 
-/* A connection is no success: threads that can connect and nothing else would keep each other from resting. */
+/* To connect is no success: threads that can connect and do nothing else would keep each other from resting. */
 TEST(the_first_thread_whose_exchange_succeeds_again_calls_the_others)
 {
 	struct hwts_conn *conn = NULL;
@@ -399,7 +399,7 @@ TEST(a_server_that_was_replaced_is_not_used_any_more)
 	CHECK(strstr(hwt_store_error(), "timeline 1 of 2") != NULL);
 	CHECK_INT(id, ==, -7);
 	CHECK_INT(query("select count(*) from %s_timeout", world.schema), ==, 0);
-	LOOK_UNTIL(store, stats_of_store(store).reconnects > 0); /* control as well */
+	LOOK_UNTIL(store, stats_of_store(store).reconnects > 0); /* control connects again as well */
 	atomic_store(&db->origin, here - 1);                     /* this server is the successor */
 	put(store, "a", 0);
 	CHECK(wait_count(&ran, 2));

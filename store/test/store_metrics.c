@@ -257,7 +257,7 @@ TEST(prometheus_reads_what_is_counted)
 	CHECK_CALL(hwt_store_start(store), 0);
 	for (int i = 0; i < 3; i++)
 		CHECK(wait_gone(store, put(store, "a", -1)));
-	id = put(store, "b", HWT_S(3600)); /* no process runs it */
+	id = put(store, "b", HWT_S(3600)); /* no process runs kind b */
 	move_in_each_way(store, id);
 	(void)settled_stats(store);
 	read_page(store);

@@ -148,7 +148,7 @@ TEST(after_max_attempts_it_is_failed_and_kept_until_it_is_rescheduled_replaced_o
 	CHECK_CALL(hwt_store_cancel(store, id), ENOENT);
 }
 
-/* As a program does at each start. */
+/* A program puts its series like this at each start. */
 TEST(a_series_that_has_failed_is_revived_by_the_put_of_the_next_start)
 {
 	struct failing failing = { .fail_first = 2 };
@@ -586,7 +586,7 @@ TEST(a_transaction_that_commits_late_is_found)
 
 struct slow {
 	atomic_uint now, most, ran;
-	atomic_bool held; /* no run returns */
+	atomic_bool held; /* while it is true no run returns */
 };
 
 static int be_slow(const hwt_store_run *run, void *ctx)

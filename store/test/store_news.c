@@ -154,7 +154,7 @@ static void tend_hints(int64_t ahead_us, int64_t old)
 	struct hwts_conn *conn;
 	hwt_store *store;
 
-	store = FRESH(.lease_ns = HWT_S(3600)); /* tending takes at most a twelfth of it */
+	store = FRESH(.lease_ns = HWT_S(3600)); /* tending takes at most a twelfth of the lease */
 	CHECK_INT(store->engine->connect(store->db, HWTS_CONTROL, &conn), ==, 0);
 	now_us = hwts_wall_us();
 	leave_hints(sqlite_conn(conn), 1, now_us + ahead_us);
@@ -275,7 +275,7 @@ TEST(news_is_heard_though_there_was_no_memory_to_listen)
 	CLOSING hwt_store *store = holder(), *other = open_store();
 	CHECK_INT(store->engine->connect(store->db, HWTS_CONTROL, &conn), ==, 0);
 	atomic_store(&hwts_test_refuses_memory, refuse);
-	refused = 1; /* the name of the log */
+	refused = 1; /* the allocation of the log's name */
 	CHECK_INT(store->engine->listen(conn, NULL, 0, true), ==, 0);
 	atomic_store(&hwts_test_refuses_memory, NULL);
 	put(other, "a", HWT_S(3));
@@ -287,7 +287,7 @@ TEST(news_is_heard_though_there_was_no_memory_to_listen)
 	before = open_descriptors();
 	atomic_store(&hwts_test_refuses_memory, refuse);
 	for (unsigned i = 0; i < 20; i++) {
-		refused = 2; /* the statement */
+		refused = 2; /* the allocation of the statement */
 		(void)store->engine->listen(conn, NULL, 0, true);
 	}
 	atomic_store(&hwts_test_refuses_memory, NULL);

@@ -206,7 +206,7 @@ TEST(a_kind_that_has_another_name_on_the_connection_is_not_put)
 	CHECK_INT(query("select count(*) from %s_timeout", world.schema), ==, 1);
 }
 
-/* A process that lives on notices it with its next connection. */
+/* A process that lives on notices the other store with its next connection. */
 TEST(a_store_that_took_the_place_of_another_is_told)
 {
 	struct hwts_conn *conn = NULL;
@@ -342,7 +342,7 @@ static void check_says_no_password(void)
 	}
 }
 
-/* Nor in a language with other quotes than English, if its texts are installed. */
+/* Nor does it in a language with other quotes than English, if texts of that language are installed. */
 TEST(an_error_about_a_url_does_not_have_its_password)
 {
 	check_says_no_password();

@@ -133,7 +133,7 @@ static bool is_good_on_sqlite(const char *plan)
 		if (strncmp(text, "SCAN ", 5) == 0 &&
 		    (strstr(text, "_shard ") || strstr(text, " s ") || strstr(text, "_group ")))
 			return false;
-		if (!strstr(text, table) && !strstr(text, " t ")) /* its alias in every statement */
+		if (!strstr(text, table) && !strstr(text, " t ")) /* t: the alias of the table in every statement */
 			continue;
 		if (strncmp(text, "SEARCH ", 7) != 0 || !strstr(text, " USING ") ||
 		    !(strstr(text, "=?") || strstr(text, "_due (shard>? AND shard<?)")))
@@ -205,7 +205,7 @@ static bool explain_postgres(struct hwts_conn *conn, const char *sql, char *plan
 static bool goes_by_first_column(const char *scan, const char *next)
 {
 	static const char *const columns[][3] = {
-		/* index, its name in a partition, its first column or one that is given only with it */
+		/* an index, its name in a partition, its first column or a column that is given only with the first */
 		{ "_due on", "_shard_due_us_id_idx on", "shard = " }, { "_key on", "_grp_key_idx on", "bucket = " },
 		{ "_ofgroup on", "_grp_due_us_id_idx on", "grp = " }, { "_ofkind on", "_kind_idx on", "kind = " },
 		{ "_group_pkey", "_group_pkey", "bucket = " },        { "", "", "id = " },
@@ -242,7 +242,7 @@ static bool is_good_on_postgres(const char *plan, bool ours)
 		      (ours && (strstr(text, shards) || strstr(text, groups)))) ||
 		    strstr(text, "Insert on") || strstr(text, "Update on") || strstr(text, "Delete on"))
 			continue;
-		if ((!ours || strstr(text, parts)) && strstr(text, "Bitmap ")) /* it begins with a scan of an index */
+		if ((!ours || strstr(text, parts)) && strstr(text, "Bitmap ")) /* after a scan of an index */
 			continue;
 		if (!strstr(text, "Scan using ") || !goes_by_first_column(text, line + len + 1))
 			return false;
@@ -524,7 +524,7 @@ TEST(what_is_gone_is_not_read_by_each_look)
 	CHECK_CALL(hwt_store_close(store), 0);
 	disconnect_user(old);
 	atomic_store(&hwts_test_look_took, 0);
-	CHECK_INT(entries_read(1), <, 8 * GONE); /* by the passes of the sweep, and not by each of its looks */
+	CHECK_INT(entries_read(1), <, 8 * GONE); /* each pass of the sweep reads them, and not each look */
 }
 
 #endif
@@ -624,7 +624,7 @@ TEST(a_backlog_that_waits_is_read_a_few_times)
 /* The connection of a task plans with its user's settings; the end of the transaction must not read all rows then. */
 TEST(the_end_of_a_transaction_is_not_planned_for_a_table_of_few)
 {
-	NEEDS_POSTGRES(); /* which keeps a plan while the table grows */
+	NEEDS_POSTGRES(); /* PostgreSQL keeps a plan while the table grows */
 	hwt_store *store;
 
 	store = FRESH(.threads = 1); /* one connection */

@@ -157,7 +157,7 @@ TEST(a_last_attempt_is_begun_for_a_thread_that_is_free)
 	CHECK_CALL(hwt_store_get(store, id, &info), 0);
 	CHECK_INT(info.state, ==, HWT_STORE_PENDING);
 	CHECK_INT(info.attempt, ==, 2);
-	CHECK_INT(stats_of_store(store).begun, ==, begun_before); /* nor given back because it waited for too long */
+	CHECK_INT(stats_of_store(store).begun, ==, begun_before); /* the row was not given back meanwhile */
 	atomic_store(&held, false);
 	CHECK(wait_count(&ran, 22));
 }

@@ -113,7 +113,7 @@ TEST(what_is_pulled_is_what_was_put)
 	CHECK_INT(started, ==, 1);
 }
 
-/* Long before the next renewal. */
+/* All this happens long before the next renewal. */
 TEST(what_waits_has_the_place_of_one_that_is_cancelled_or_moved_before_it_is_pulled)
 {
 	enum { COUNT = 3 };
@@ -185,11 +185,11 @@ TEST(a_run_that_is_out_takes_no_thread_from_other_kinds)
 	put(store, "once", 0);
 	first = pull(store);
 	second = pull(store);
-	put(store, "once", 0); /* has no place */
+	put(store, "once", 0); /* this row has no place */
 	wait_overdue(store, 1);
 	id = put(store, "task", 0);
 	CHECK(wait_gone(store, id));
-	put(store, "a", 0); /* has a place, and is not pulled */
+	put(store, "a", 0); /* this row has a place, and is not pulled */
 	wait_ready(store, 1);
 	id = put(store, "task", 0);
 	CHECK(wait_gone(store, id));

@@ -114,7 +114,7 @@ TEST(a_row_that_cannot_be_begun_is_set_aside_and_tried_again)
 	CHECK_INT(atomic_load(&warned), ==, 1);
 }
 
-/* It has been started twice, so it is not begun at once. */
+/* The row has been started twice, so it is not begun at once. */
 static void file_a_bad_one(void)
 {
 	int64_t bad;

@@ -12,7 +12,7 @@ static int64_t id;
 
 /* A task that notes its data, and waits until it is released; later runs return 0. */
 static atomic_uint started, released;
-static char answer; /* of the first run */
+static char answer; /* what the first run answers */
 static char data[8];
 static unsigned attempts[8];
 static void (*inside)(const hwt_store_run *run); /* called by the first run; or NULL */
@@ -121,7 +121,7 @@ static void replace_in_the_transaction(const hwt_store_run *run)
 	CHECK_INT(found, ==, run->id);
 }
 
-/* With the effects of the run, or not at all. */
+/* The replacement holds with the effects of the run, or not at all. */
 TEST(a_task_replaces_its_own_timeout_in_its_own_transaction)
 {
 	for (const char *each = "0af"; *each; each++) {

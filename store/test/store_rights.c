@@ -158,7 +158,7 @@ static void do_as_told(const char *old)
 		CHECK_INT(query("%.*s; select 1", (int)(to - from), from), ==, 1);
 }
 
-/* A superuser owns functions that it has made, or a role that has owned the tables. */
+/* The functions belong to the role that has made them: a former owner of the tables, or a superuser. */
 TEST(a_warning_names_what_helps)
 {
 	NEEDS_POSTGRES();

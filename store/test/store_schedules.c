@@ -26,7 +26,7 @@ static int record(const hwt_store_run *run, void *ctx)
 	return i < seen.fail_first ? EIO : 0;
 }
 
-/* With this back-off; the first runs fail. */
+/* A store of a kind with this back-off, whose first runs fail. */
 static hwt_store *store_that_waits(unsigned fail_first, int64_t backoff_ns)
 {
 	hwt_store *store = FRESH(.threads = 1);
@@ -274,7 +274,7 @@ static void check_spread(hwt_store *store, const int64_t *ids, size_t n, const c
 	CHECK_INT(moved, >, n / 2);
 }
 
-/* Whatever its length, both at the put and after a run. */
+/* However long the spread is, both at the put and after a run. */
 TEST(a_spread_ends_before_the_next_time_of_the_line)
 {
 	CLOSING hwt_store *store = store_of(0);

@@ -175,7 +175,7 @@ TEST(a_series_that_was_cancelled_goes_when_its_process_dies)
 	}
 }
 
-/* Else each such row would begin and end once a second, for ever. */
+/* Without a back-off such a row would begin and end once a second, for ever. */
 TEST(a_series_whose_zone_is_missing_here_backs_off_though_no_attempt_counts)
 {
 	CLOSING hwt_store *store = store_in(0);

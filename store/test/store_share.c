@@ -25,7 +25,7 @@ static int child(int argc, char **argv)
 	register_and_start(store, &KIND(.name = "a", .task = work));
 	while (!atomic_load(&asked_to_stop))
 		sleep_ms(2);
-	return 127; /* it is killed */
+	return 127; /* the child is killed before */
 }
 
 /* The stop did not reach the database: a start of the same process need not wait for the end of its own lease. */
@@ -205,7 +205,7 @@ TEST(a_name_is_free_when_its_lease_has_ended)
 	put_namesake(1);
 	end_us = lease_end_us("me");
 	CLOSING hwt_store *twin = named("me");
-	CHECK(strcmp(hwts_me(twin->db), "me") != 0); /* it only puts */
+	CHECK(strcmp(hwts_me(twin->db), "me") != 0); /* this process only puts */
 	CHECK_CALL(hwt_store_start(twin), 0);
 	CHECK_INT(lease_end_us("me"), >=, end_us + 600000000);
 }

@@ -117,7 +117,7 @@ TEST(a_close_does_not_wait_for_a_row_that_stays_locked)
 	CHECK(user_sql(connection, "begin; select 1 from %s_timeout for update", world.schema));
 	atomic_store(&held, false);
 	check_close(store, connection);
-	CHECK_INT(query("select count(*) from %s_timeout", world.schema), ==, 1); /* for the next process */
+	CHECK_INT(query("select count(*) from %s_timeout", world.schema), ==, 1); /* left for the next process */
 }
 
 /* A look that fails because of the lock, after 10 s, would report it. */

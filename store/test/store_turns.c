@@ -461,7 +461,7 @@ TEST(few_that_are_left_are_told_of)
 	CHECK(hwts_turns_wanted(&turns, SHARE) != NULL);
 	CHECK(take() == &turn[3]);
 	end(&turn[3]);
-	CHECK(hwts_turns_find(&turns, "a", 1) != NULL); /* as it has a rest */
+	CHECK(hwts_turns_find(&turns, "a", 1) != NULL); /* the group stays, as it has a rest */
 	hwts_turns_drop_rests(&turns, 0);
 	CHECK(take() == NULL);
 	CHECK_INT(turns.count, ==, 0);

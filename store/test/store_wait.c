@@ -434,7 +434,7 @@ TEST(a_row_is_refused)
 	CHECK_CALL(hwt_store_resume(store, "a", NULL), 0);
 	check_waits(store, HWT_STORE_WAITS_ROW, 1);
 	accept_again("update");
-	let_go(store, 1); /* it is tried again each lease */
+	let_go(store, 1); /* the row is tried again each lease */
 }
 
 #ifdef HWT_STORE_POSTGRES

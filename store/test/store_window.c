@@ -65,7 +65,7 @@ static int64_t next_after(hwt_store *store, int64_t heard_us, int64_t due_us, in
 	};
 	int64_t next_us;
 
-	entry->turn.due_us = due_us + 1; /* it was armed for a later try */
+	entry->turn.due_us = due_us + 1; /* the entry was armed for a later try */
 	entry->between = true;
 	hwts_window_see(store, &own); /* a look from before the begin, and news that is late */
 	hwts_window_has_begun(entry, due_us);
@@ -124,7 +124,7 @@ TEST(a_begin_knows_all_that_was_heard_before_it)
 	hwts_unlock(store);
 	count_passes("begun");
 	CHECK_CALL(hwt_store_resume(store, "a", NULL), 0);
-	WAIT_FOR(atomic_load(&ran) == 1 && in_state(store, id, HWTS_ARMED)); /* for its next run */
+	WAIT_FOR(atomic_load(&ran) == 1 && in_state(store, id, HWTS_ARMED)); /* the entry waits for its next run */
 	atomic_store(&hwts_test_at, NULL);
 	/* No begin was in vain; a row that waits too long for a thread is begun once more. */
 	CHECK_INT(stats_of_store(store).begun, ==, atomic_load(&passes));
@@ -164,7 +164,7 @@ TEST(what_is_tried_again_keeps_its_place_in_its_group)
 	REQUIRE(second != NULL);
 	hwts_window_not_running(first);
 	hwts_window_not_begun(first, now_us - LATER_US, false);
-	if (first->state == HWTS_ARMED) { /* its time has not come yet */
+	if (first->state == HWTS_ARMED) { /* the time of the first row has not come yet */
 		CHECK_INT(first->turn.due_us, >, now_us);
 		(void)hwt_cancel(first->timeout);
 		hwts_window_due(first);

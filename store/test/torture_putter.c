@@ -350,7 +350,7 @@ void replace_own(struct actor_self *self, const hwt_store_run *run, uint64_t *ra
 
 	wish_draw(self, random, 1, &wish);
 	wish_own(run, &wish);
-	wish.spec.period_ns = 0; /* nothing would cancel a period */
+	wish.spec.period_ns = 0; /* no putter would cancel a series */
 	log_wish(self, &wish, "");
 	rc = hwt_store_put(self->store, &wish.spec, &id);
 	log_put(self, &wish, rc, id);

@@ -379,7 +379,7 @@ void sim_draw_group(unsigned *kind, unsigned *group)
 	*group = 1 + (unsigned)sim_random(2);
 }
 
-/* Mostly of groups, as a rule of a kind concerns all of its groups. */
+/* Changes rules mostly of groups, as a rule of a kind concerns all of its groups. */
 void sim_rule(struct node *node)
 {
 	unsigned kind = (unsigned)sim_random(KINDS), group = sim_hit(6) ? 0 : 1 + (unsigned)sim_random(GROUPS - 1);

@@ -37,7 +37,7 @@ struct item {
 	size_t len;          /* of its data */
 	unsigned last_start; /* a series ends with this start; 0: it does not */
 	unsigned parent;     /* number + 1 of the item in whose transaction it was put */
-	bool is_moved;       /* its grid may have been changed */
+	bool is_moved;       /* a move may have changed its grid */
 	bool gave_up, ended_series;
 	bool is_over;        /* its series has ended by the task's answer, in a run that was still the row's */
 	int may_start_again; /* how many reschedules may have succeeded */
