@@ -11,25 +11,41 @@ static char answer[512]; /* of the last statement */
 
 /*
  * Returns the first value of the result; "" for null; "!" and the SQLSTATE for a failure, whose hint must say what to
- * do.
+ * do.  Frees the result.
  */
-__attribute__((format(printf, 2, 3))) static inline const char *sql(PGconn *conn, const char *format, ...)
+static inline const char *note_answer(PGresult *result)
 {
-	char text[2048];
-	va_list args;
-	PGresult *result;
-
-	va_start(args, format);
-	REQUIRE(vsnprintf(text, sizeof(text), format, args) < (int)sizeof(text));
-	va_end(args);
-	result = PQexec(conn, text);
 	if (PQresultStatus(result) == PGRES_FATAL_ERROR) {
-		(void)snprintf(answer, sizeof(answer), "!%s%s", PQresultErrorField(result, PG_DIAG_SQLSTATE),
+		const char *state = PQresultErrorField(result, PG_DIAG_SQLSTATE);
+
+		(void)snprintf(answer, sizeof(answer), "!%s%s", state ? state : "",
 			       PQresultErrorField(result, PG_DIAG_MESSAGE_HINT) ? " hint" : "");
 	} else {
 		(void)snprintf(answer, sizeof(answer), "%s", PQntuples(result) > 0 ? PQgetvalue(result, 0, 0) : "");
 	}
 	PQclear(result);
+	return answer;
+}
+
+__attribute__((format(printf, 2, 3))) static inline const char *sql(PGconn *conn, const char *format, ...)
+{
+	char text[2048];
+	va_list args;
+
+	va_start(args, format);
+	REQUIRE(vsnprintf(text, sizeof(text), format, args) < (int)sizeof(text));
+	va_end(args);
+	return note_answer(PQexec(conn, text));
+}
+
+/* Waits for the end of a statement that PQsendQuery has sent. */
+static inline const char *answer_of(PGconn *conn)
+{
+	PGresult *result;
+
+	(void)note_answer(PQgetResult(conn));
+	while ((result = PQgetResult(conn)) != NULL)
+		PQclear(result);
 	return answer;
 }
 
@@ -53,6 +69,9 @@ __attribute__((format(printf, 3, 4))) static inline const char *call(PGconn *con
 		(void)how(__VA_ARGS__);                                                                                \
 		IS(text);                                                                                              \
 	} while (0)
+
+/* True: a statement on this connection waits for a lock of another one. */
+#define IS_BLOCKED(conn) (query("select cardinality(pg_blocking_pids(%d))", PQbackendPID(conn)) > 0)
 
 static inline PGconn *connect_as(const char *role)
 {

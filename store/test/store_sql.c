@@ -116,7 +116,7 @@ TEST(a_rollback_undoes_a_put_and_its_id_is_not_used_again)
 	CHECK_INT(query("select count(*) from %s_timeout", world.schema), ==, 1);
 }
 
-/* As in an old copy of the database. */
+/* The sequence is set back, as in an old copy of the database. */
 TEST(numbers_of_sql_are_never_behind_the_clock)
 {
 	SQL_WORLD(store, conn);
@@ -292,7 +292,6 @@ TEST(of_a_group_that_is_cancelled_none_is_left_that_is_filed_meanwhile)
 {
 	SQL_WORLD(store, conn);
 	USER *locks = connect_user(), *cancels = connect_user();
-	PGresult *result;
 	char text[128];
 
 	set_running(PUT_SQL(conn, "'a', grp => 'g', delay => '1 hour', every => '1 day'"), false);
@@ -303,11 +302,7 @@ TEST(of_a_group_that_is_cancelled_none_is_left_that_is_filed_meanwhile)
 	WAIT_FOR(query("select count(*) from pg_stat_activity where wait_event_type = 'Lock'") != 0);
 	(void)query("update %s_timeout set state = 1, epoch = 0 where state = 2", world.schema);
 	(void)sql(locks, "commit");
-	result = PQgetResult(cancels);
-	CHECK(strcmp(PQgetvalue(result, 0, 0), "2") == 0);
-	PQclear(result);
-	while ((result = PQgetResult(cancels)) != NULL)
-		PQclear(result);
+	SAYS("2", answer_of, cancels);
 	CHECK_INT(query("select count(*) from %s_timeout", world.schema), ==, 0);
 }
 
@@ -440,7 +435,7 @@ TEST(many_rows_of_a_transaction_notify_a_few_times)
 
 #define MANY(conn, ...) call(conn, "put_many", __VA_ARGS__)
 
-/* What each of these puts alone is what all of them put together. */
+/* In one statement these puts put what each of them puts alone. */
 TEST(many_in_one_statement_are_what_each_alone_would_be)
 {
 	SQL_WORLD(store, conn);
@@ -638,20 +633,9 @@ static const char *group_in(uint32_t shard, unsigned n)
 	return name;
 }
 
-static void finish_commit(PGconn *conn)
-{
-	PGresult *result = PQgetResult(conn);
-
-	CHECK_INT(PQresultStatus(result), ==, PGRES_COMMAND_OK);
-	PQclear(result);
-	CHECK(PQgetResult(conn) == NULL);
-}
-
-#define IS_BLOCKED(conn) (query("select cardinality(pg_blocking_pids(%d))", PQbackendPID(conn)) > 0)
-
 /*
- * Of different groups, whose shards are the same.  Two others make sure that each waits for its first shard, and then
- * conn for its second one.
+ * The groups differ, and their shards are the same.  Two other sessions make sure that both transactions wait for their
+ * first shard, and then conn for its second one.
  */
 TEST(transactions_that_pause_several_groups_lock_their_shards_in_one_order)
 {
@@ -675,11 +659,11 @@ TEST(transactions_that_pause_several_groups_lock_their_shards_in_one_order)
 	SAYS("", sql, holds_2, "commit");
 	WAIT_FOR(IS_BLOCKED(conn));
 	SAYS("", sql, holds_5, "commit");
-	finish_commit(conn);
-	finish_commit(other);
+	SAYS("", answer_of, conn);
+	SAYS("", answer_of, other);
 }
 
-/* One that stays raises the number of its shard once, whether at the commit or before. */
+/* A pause that stays raises the number of its shard once, whether at the commit or before. */
 TEST(a_pause_that_is_rolled_back_locks_no_shard)
 {
 	SQL_WORLD(store, conn);
