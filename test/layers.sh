@@ -60,6 +60,19 @@ result files_include_in_one_direction "$(includes $core; includes store/src/*/*.
 [ ! -e "$BUILD/bench/bench" ] || result files_of_the_bench_call_in_one_direction "$(calls "$BUILD"/bench/*.o)"
 result files_of_the_bench_include_in_one_direction "$(includes bench/*.[ch] bench/*.cpp)"
 
+# For a reader, not a check: rooms from the lowest up, how many include another one, how many of these a higher one.
+shape() { # LIBRARY FOLDER ROOM...
+	library=$1 folder=$2 circles=$(includes "$2"/*/*.[ch] | grep -c loop)
+	shift 2
+	grep -HE '^#include "' "$folder"/*/*.[ch] | sed -nE 's|.*/([a-z]+)/[^/]*:#include "([a-z]+)/.*|\1 \2|p' | sort -u |
+		awk -v rooms="$*" -v library="$library" -v circles="$circles" '
+			BEGIN { n = split(rooms, list, " "); for (i = 1; i <= n; i++) at[list[i]] = i }
+			$1 != $2 && $2 in at { arrows++; up += at[$2] > at[$1] }
+			END { printf "# %s: %d rooms, %d arrows between them, %d up; %d circles of files\n", library, n, arrows, up, circles }'
+}
+shape libhwt src base lane wheel worker timer
+shape libhwt-store store/src base groups rows db store window ahead runs share calls
+
 # struct hwt_store says in a comment which files touch a part of it: without one that of its name.  open.c makes them.
 touched() { # WHAT FILES...: who else
 	what=$1; shift
