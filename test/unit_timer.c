@@ -310,6 +310,180 @@ TEST(a_task_of_an_advance_tells_nobody_also_with_a_descriptor)
 	CHECK_INT(hwt_timer_destroy(loop), ==, 0);
 }
 
+/*
+ * The bias of the driver's word
+ */
+
+static atomic_uint other_waits, other_is_done;
+static int (*other_call)(void);
+static int other_rc;
+static pthread_t other_thread;
+
+static uint64_t bias_of_loop(void)
+{
+	return atomic_load(&loop->bias.to);
+}
+
+static void turn_loop(unsigned turns)
+{
+	int64_t next_ns;
+
+	for (unsigned i = 0; i < turns; i++)
+		CHECK_INT(hwt_timer_advance(loop, ++loop_ns, &next_ns), ==, 0);
+}
+
+/* Returns false if there is no membarrier, and so no bias.  Otherwise this thread has it. */
+static bool begin_biased_loop(void)
+{
+	hwt_config config = driven_config(HWT_MS(10), 64);
+
+	config.flags = HWT_CALLER_DRIVEN | HWT_VIRTUAL_CLOCK;
+	atomic_store(&hwt_test_bias_after, 2);
+	REQUIRE(hwt_timer_create(&loop, &config) == 0);
+	atomic_store(&hwt_test_bias_after, 16);
+	CHECK_INT(hwt_new_timeout_at(loop, nothing, NULL, HWT_S(3600), NULL), ==, 0);
+	loop_ns = 0;
+	turn_loop(1);
+	CHECK_INT(bias_of_loop(), ==, BIAS_NOBODY);
+	turn_loop(1);
+	if (loop->lanes.idle.has_barrier)
+		CHECK_INT(bias_of_loop(), ==, hwt_own_number);
+	else
+		CHECK_INT(hwt_timer_destroy(loop), ==, 0);
+	return bias_of_loop() == hwt_own_number;
+}
+
+static void *call_other(void *arg)
+{
+	other_rc = other_call();
+	atomic_store(&other_is_done, 1);
+	return arg;
+}
+
+static void start_other(int (*call)(void))
+{
+	other_call = call;
+	atomic_store(&other_waits, 0);
+	atomic_store(&other_is_done, 0);
+	REQUIRE(pthread_create(&other_thread, NULL, call_other, NULL) == 0);
+}
+
+static int next_of_loop(void)
+{
+	int64_t next_ns = 0;
+
+	return hwt_timer_next(loop, &next_ns);
+}
+
+static int advance_of_loop(void)
+{
+	return hwt_timer_advance(loop, HWT_S(1), NULL);
+}
+
+static int stop_of_loop(void)
+{
+	return hwt_timer_stop(loop, NULL);
+}
+
+/* In the middle of a look another thread calls, and waits. */
+static void look_beside_another(const char *where)
+{
+	static atomic_bool has_come;
+
+	if (strcmp(where, "blocked") == 0)
+		atomic_store(&other_waits, 1);
+	if (strcmp(where, "driver looks") != 0 || atomic_exchange(&has_come, true))
+		return;
+	start_other(other_call);
+	for (struct patience patience = PATIENCE("another thread"); patience_lasts(&patience, HWT_MS(1));)
+		if (atomic_load(&other_waits) != 0 || atomic_load(&other_is_done) != 0)
+			break;
+	CHECK_INT(atomic_load(&other_is_done), ==, 0);
+	atomic_store(&has_come, false);
+}
+
+static void check_waits_for_a_look(int (*call)(void), int rc_of_the_look)
+{
+	if (!begin_biased_loop())
+		return;
+	other_call = call;
+	atomic_store(&hwt_test_point, look_beside_another);
+	CHECK_INT(next_of_loop(), ==, rc_of_the_look);
+	atomic_store(&hwt_test_point, (hwt_point_hook *)0);
+	pthread_join(other_thread, NULL);
+	CHECK_INT(other_rc, ==, 0);
+	CHECK_INT(bias_of_loop(), ==, BIAS_NOBODY);
+	CHECK_INT(hwt_timer_destroy(loop), ==, 0);
+}
+
+TEST(another_thread_waits_for_the_end_of_a_look)
+{
+	NEEDS_LINUX();
+	check_waits_for_a_look(next_of_loop, 0);
+	check_waits_for_a_look(advance_of_loop, 0);
+	check_waits_for_a_look(stop_of_loop, 0);
+}
+
+TEST(a_thread_that_was_disturbed_gets_the_bias_later)
+{
+	NEEDS_LINUX();
+	if (!begin_biased_loop())
+		return;
+	points_begin("driver bias");
+	CHECK_INT(next_of_loop(), ==, 0);
+	turn_loop(1);
+	CHECK_INT(points_end(), ==, 2); /* neither takes the word */
+	start_other(next_of_loop);
+	pthread_join(other_thread, NULL);
+	CHECK_INT(other_rc, ==, 0);
+	turn_loop(3);
+	CHECK_INT(bias_of_loop(), ==, BIAS_NOBODY);
+	turn_loop(1);
+	CHECK_INT(bias_of_loop(), ==, hwt_own_number);
+	CHECK_INT(hwt_timer_destroy(loop), ==, 0);
+}
+
+static void ask_in_a_task(hwt_timeout timeout, void *arg)
+{
+	(void)timeout;
+	(void)arg;
+	CHECK_INT(next_of_loop(), ==, EBUSY);
+	CHECK_INT(advance_of_loop(), ==, EBUSY);
+	ran++;
+}
+
+static void stop_in_a_task(hwt_timeout timeout, void *arg)
+{
+	(void)timeout;
+	(void)arg;
+	start_other(stop_of_loop);
+	for (struct patience patience = PATIENCE("a stop"); patience_lasts(&patience, HWT_MS(1));)
+		if (atomic_load(&loop->driver) == DRIVER_AWAITED)
+			break;
+	ran++;
+}
+
+TEST(in_an_advance_its_own_thread_may_not_look)
+{
+	NEEDS_LINUX();
+	if (!begin_biased_loop())
+		return;
+	ran = 0;
+	CHECK_INT(hwt_new_timeout_at(loop, ask_in_a_task, NULL, HWT_MS(20), NULL), ==, 0);
+	loop_ns = HWT_MS(30);
+	turn_loop(1);
+	CHECK_INT(ran, ==, 1);
+	CHECK_INT(bias_of_loop(), ==, hwt_own_number); /* again */
+	CHECK_INT(hwt_new_timeout_at(loop, stop_in_a_task, NULL, HWT_MS(50), NULL), ==, 0);
+	CHECK_INT(hwt_timer_advance(loop, HWT_MS(60), NULL), ==, ECANCELED);
+	CHECK_INT(ran, ==, 2);
+	CHECK_INT(next_of_loop(), ==, ECANCELED);
+	pthread_join(other_thread, NULL);
+	CHECK_INT(other_rc, ==, 0);
+	CHECK_INT(bias_of_loop(), ==, BIAS_NOBODY);
+	CHECK_INT(hwt_timer_destroy(loop), ==, 0);
+}
+
 /* A clock may begin anywhere, and a deadline may lie anywhere from it. */
 TEST(format_knows_what_is_left_at_either_end_of_all_times)
 {
