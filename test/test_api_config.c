@@ -103,6 +103,7 @@ TEST(a_refusal_names_its_field)
 	hwt_config config = quiet_config();
 	hwt_spec spec = { sizeof(spec), count_task, NULL, 0, HWT_MS(99), NULL, 0 }, good = spec;
 	hwt_timer *timer = NULL, *collecting = NULL;
+	pthread_attr_t attr;
 
 	config.warn = note_warning;
 	config.warn_ctx = warned;
@@ -140,6 +141,17 @@ TEST(a_refusal_names_its_field)
 	config.flags = 0;
 	config.tick_duration_ns = INT64_MAX / 2;
 	CHECK_WARNS(hwt_timer_create(&(hwt_timer *){ NULL }, &config), "tick_duration_ns");
+	config.tick_duration_ns = HWT_MS(1);
+	config.clock = HWT_CLOCK_REALTIME + 1;
+	CHECK_WARNS(hwt_timer_create(&(hwt_timer *){ NULL }, &config), "clock");
+	config.clock = HWT_CLOCK_MONOTONIC;
+	config.executor = &(const hwt_executor){ NULL, NULL };
+	CHECK_WARNS(hwt_timer_create(&(hwt_timer *){ NULL }, &config), "executor");
+	config.executor = NULL;
+	REQUIRE(pthread_attr_init(&attr) == 0 && pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED) == 0);
+	config.thread_attr = &attr;
+	CHECK_WARNS(hwt_timer_create(&(hwt_timer *){ NULL }, &config), "thread_attr");
+	(void)pthread_attr_destroy(&attr);
 	CHECK_RC(hwt_timer_destroy(timer), 0);
 	CHECK_RC(hwt_timer_destroy(collecting), 0);
 }
