@@ -22,6 +22,12 @@ has() { # PATTERN...: lines of it, in this order
 		at < n && $0 ~ want[at] { at++ } END { if (at < n) print "missing: " want[at] }' "$@" <"$work/said"
 }
 
+spent() { # sets `ms` to the processor time of this script's commands so far; a subshell would have none
+	times >"$work/times"
+	ms=$(awk 'NR == 2 { for (i = 1; i <= 2; i++) { split($i, part, /[ms]/); sum += 60 * part[1] + part[2] } }
+		END { printf "%d", 1000 * sum }' "$work/times")
+}
+
 symbols='source share/gdb/hwt-gdb.py'
 under_gdb -ex 'break here' -ex 'run 1000' -ex "$symbols" -ex 'hwt timers' -ex 'hwt by-task' -ex 'hwt pending' -ex 'thread 1' \
 	-ex 'frame function main' -ex 'hwt timers driven' -ex 'hwt pending driven' --args "$work/program"
@@ -39,11 +45,18 @@ result gdb_lists_all_of_a_live_process "$(grep -c '^hwt timeout .* give_up(0)$' 
 	grep -c '^hwt timeout .*:[0-9]* running, due at .* stop_here' "$work/said" | grep -vx 1)"
 
 under_gdb -ex 'break here' -ex "run $COUNT" -ex "generate-core-file $work/core" --args "$work/program"
-began=$(date +%s)
+spent
+before=$ms
 under_gdb -ex "$symbols" -ex 'hwt timers' -ex 'hwt by-task' "$work/program" "$work/core"
-echo "# $(($(date +%s) - began)) s for two looks at a core dump with $COUNT pending"
+spent
+took=$((ms - before))
+echo "# $took ms of processor time for two looks at a core dump with $COUNT pending"
 result gdb_shows_the_timers_of_a_core_dump "$(has "\"expiry\": $((COUNT + 7)) pending, 1 running" \
 	"$COUNT  next at 1000000000.000 s  give_up" ' 7  next at [0-9.]* s  beat' ' 1  next at [0-9.]* s  stop_here')"
+# Each timeout belongs to one line, and there are no others.
+result gdb_counts_each_timeout_of_a_core_dump_once "$(awk '/ next at / { sum += $1; lines++ } END { print sum, lines }' "$work/said" |
+	grep -vx "$((COUNT + 8)) 3")"
+result gdb_looks_at_a_million_in_ten_seconds "$([ "$took" -gt 0 ] && [ "$took" -lt 10000 ] || echo "$took ms of processor time for $COUNT")"
 
 under_gdb -ex "$symbols" -ex 'hwt timers'
 result gdb_says_what_is_missing "$(has 'no process, and no core dump|no debug symbols of libhwt')"
