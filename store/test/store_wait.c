@@ -761,6 +761,52 @@ TEST(a_stop_that_waits_for_a_task_is_no_lost_lease)
 	CHECK_INT(pthread_join(thread, NULL), ==, 0);
 }
 
+/* Looks for warnings as control does a third of a lease later. */
+static void watch_again(hwt_store *store)
+{
+	struct hwts_watching watching = { .last_ns = hwt_now() - store->config.lease_ns };
+
+	hwts_lock(store);
+	store->window->look_ns = 0;
+	hwts_unlock(store);
+	hwts_waits_watch(store, &watching);
+}
+
+/*
+ * The group may begin the row, and nobody has put the group into the ring.  The lease is so long that control looks for
+ * no warnings meanwhile.
+ */
+TEST(what_nothing_keeps_from_starting_is_warned_of)
+{
+	CLOSING hwt_store *store = FRESH(.lease_ns = HWT_S(3600), .warn = note_warning);
+	hwt_store_spec spec =
+	    SPEC("a", 0, .group = "b", .flags = HWT_STORE_ABSOLUTE, .due_us = now_us() - 2 * 3600000000);
+	struct hwts_watch *watch;
+
+	hear_warnings();
+	(void)start_with(store);
+	watch = &store->kinds->watch[HWT_STORE_STARTS];
+	CHECK_CALL(hwt_store_pause(store, "a", "b"), 0);
+	(void)put_spec(store, &spec);
+	check_waits(store, HWT_STORE_WAITS_PAUSE, 1);
+	hwts_lock(store);
+	hwts_turns_find(&store->kinds->turns, "b", 1)->own->paused = false;
+	hwts_unlock(store);
+	for (int first = 1; first >= 0; first--) {
+		watch_again(store);
+		watch_again(store);
+		CHECK_INT(atomic_load(&told[HWT_STORE_STARTS].begins), ==, 0);
+		watch->since_ns -= HWT_S(86400);
+		watch->id += first; /* as if another row had been the oldest for all that time */
+	}
+	watch_again(store);
+	CHECK_INT(atomic_load(&told[HWT_STORE_STARTS].begins), ==, 1);
+	CHECK_CALL(hwt_store_resume(store, "a", "b"), 0);
+	CHECK(wait_count(&ended, 1));
+	watch_again(store);
+	CHECK_INT(atomic_load(&told[HWT_STORE_STARTS].ends), ==, 1);
+}
+
 #ifdef HWT_STORE_POSTGRES
 TEST(a_lease_that_cannot_be_renewed_is_warned_of)
 {

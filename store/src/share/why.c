@@ -14,6 +14,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#define STANDS_STILL_NS HWT_S(300)
+
 /* The reasons of timeouts that their groups would let start. */
 static const hwt_store_wait free_ones[] = { HWT_STORE_STARTS,      HWT_STORE_WAITS_THREAD, HWT_STORE_WAITS_TURN,
 					    HWT_STORE_WAITS_RULES, HWT_STORE_WAITS_READ,   HWT_STORE_WAITS_LEASE };
@@ -54,8 +56,10 @@ void hwts_waits_lose(hwt_store *store)
  * Warnings
  */
 
-/* NULL: no warning, as a user has asked for the wait, the row is about to start, or another process tells (NOBODY). */
+/* NULL: no warning, as a user has asked for the wait, or another process tells (NOBODY). */
 static const char *const texts[HWT_STORE_WAITS] = {
+	[HWT_STORE_STARTS] = "nothing keeps it from starting, so libhwt-store stands still: please report this; "
+			     "a restart of this process may help",
 	[HWT_STORE_WAITS_ELSEWHERE] = "runs of its group that a dead process had still count, and cannot be begun here",
 	[HWT_STORE_WAITS_RULES] = "new rules of its kind could not be read",
 	[HWT_STORE_WAITS_READ] = "this process has not read it yet",
@@ -72,17 +76,25 @@ static bool is_of_process(size_t why)
 
 /*
  * The oldest timeout may have waited for another reason before, so a reason counts only if it was seen again and
- * again for two thirds of a lease.
+ * again for two thirds of a lease.  STARTS is an error of this library: no machine should be so slow that it is told.
  */
-static bool is_news(hwt_store *store, struct hwts_watch *watch, const struct hwts_wait *wait, int64_t age_ns)
+static int64_t patience_ns(const hwt_store *store, size_t why)
+{
+	int64_t lease_ns = store->config.lease_ns;
+
+	return why == HWT_STORE_STARTS ? HWTS_MAX(10 * lease_ns, STANDS_STILL_NS) : lease_ns / 3 * 2;
+}
+
+static bool is_news(hwt_store *store, struct hwts_watch *watch, size_t why, const struct hwts_wait *wait,
+		    int64_t age_ns)
 {
 	bool was = watch->told;
 
-	if (wait->count == 0)
-		*watch = (struct hwts_watch){ .since_ns = 0 };
+	if (wait->count == 0 || (why == HWT_STORE_STARTS && wait->id != watch->id))
+		*watch = (struct hwts_watch){ .id = wait->id };
 	else if (watch->since_ns == 0)
 		watch->since_ns = hwt_now();
-	else if (age_ns >= store->config.lease_ns && hwt_now() - watch->since_ns >= store->config.lease_ns / 3 * 2)
+	else if (age_ns >= store->config.lease_ns && hwt_now() - watch->since_ns >= patience_ns(store, why))
 		watch->told = true;
 	return watch->told != was;
 }
@@ -95,7 +107,7 @@ static void watch(hwt_store *store, int64_t now_us, const char *kind, size_t why
 						       : hwts_age_ns(now_us, wait->oldest_us);
 	char which[64];
 
-	if (!is_news(store, watch, wait, age_ns))
+	if (!is_news(store, watch, why, wait, age_ns))
 		return;
 	(void)snprintf(which, sizeof(which), wait->id ? "timeout %lld" : "what is due", (long long)wait->id);
 	if (watch->told)
@@ -105,7 +117,10 @@ static void watch(hwt_store *store, int64_t now_us, const char *kind, size_t why
 		hwts_warn(store, "kind %s: nothing waits any more, reason %s", kind, hwts_wait_word(why));
 }
 
-/* The kind after this one, and its waits; NULL: there is none. */
+/*
+ * The kind after this one, and its waits; NULL: there is none.  Of what STARTS, only the next of each group: the others
+ * wait for that one, for the turn of their group, or for the answer to a begin.
+ */
 static struct hwts_kind *look_at_next(hwt_store *store, struct hwts_kind *kind, struct hwts_waits *waits,
 				      int64_t *now_us)
 {
@@ -114,6 +129,8 @@ static struct hwts_kind *look_at_next(hwt_store *store, struct hwts_kind *kind, 
 	kind = hwts_kind_next(store, kind);
 	if (kind)
 		hwts_waits_of_kind(store, kind, waits);
+	if (kind && waits->of[HWT_STORE_STARTS].count > 0)
+		waits->of[HWT_STORE_STARTS] = kind->nexts;
 	hwts_unlock(store);
 	return kind;
 }

@@ -18,9 +18,12 @@ struct hwts_tally {
 	int64_t lateness_sum_ns;
 };
 
-/* For a reason: since when (hwt_now()) some timeout waits for it, 0: none; and whether a warning was given. */
+/*
+ * For a reason: since when (hwt_now()) some timeout waits for it, 0: none; and whether a warning was given.  For
+ * STARTS also the oldest timeout at the last look: if another one is the oldest, timeouts start.
+ */
 struct hwts_watch {
-	int64_t since_ns;
+	int64_t since_ns, id;
 	bool told;
 };
 
@@ -45,6 +48,7 @@ struct hwts_kind {
 	/* As of the last look_through of the window and the rests: */
 	int64_t oldest_us; /* when the oldest IS_DUE entry was due */
 	struct hwts_waits waits;
+	struct hwts_wait nexts; /* of waits.of[STARTS]: entries that are the next of their groups */
 	bool behind; /* unread shards wait for room in the window */
 	bool late;   /* some of the rows that are unread may be due */
 	struct hwts_tally tally;

@@ -27,6 +27,17 @@ static hwt_store_wait why_not(const struct hwts_entry *entry, int64_t now_ns)
 	return why;
 }
 
+/* Only the next of its group shows that nothing starts: the others wait for it. */
+static void see_due(const struct hwts_entry *entry, int64_t now_ns, int64_t due_us)
+{
+	struct hwts_kind *kind = entry->kind;
+	hwt_store_wait why = why_not(entry, now_ns);
+
+	hwts_waits_add(&kind->waits, why, due_us, entry->id);
+	if (why == HWT_STORE_STARTS && entry->turn.group->queue == &entry->turn)
+		hwts_wait_join(&kind->nexts, &(struct hwts_wait){ 1, due_us, entry->id });
+}
+
 /*
  * Counts one entry under the reason for which it has not started.  Started rows and those in the queue are counted in
  * runs/.
@@ -43,7 +54,7 @@ static void see(struct hwts_entry *entry, int64_t now_ns, int64_t now_us)
 	else if (entry->state == HWTS_BEGUN && entry->between)
 		hwts_waits_add(&kind->waits, HWT_STORE_STARTS, due_us, entry->id);
 	else if (entry->state == HWTS_IS_DUE || (entry->state == HWTS_ARMED && due_us <= now_us))
-		hwts_waits_add(&kind->waits, why_not(entry, now_ns), due_us, entry->id);
+		see_due(entry, now_ns, due_us);
 }
 
 /* However often statistics are asked for, this takes half a percent of the time, or runs each third of a lease. */
@@ -54,6 +65,7 @@ static void look_through(hwt_store *store)
 	HWTS_EACH_KIND (store, kind) {
 		kind->oldest_us = HWTS_NEVER;
 		kind->waits = (struct hwts_waits){ { { .count = 0 } } };
+		kind->nexts = (struct hwts_wait){ .count = 0 };
 		/* moves paused and full groups out of the ring's front, so that first is the next group */
 		(void)hwts_window_peek(kind);
 	}
