@@ -176,6 +176,60 @@ TEST(what_is_tried_again_keeps_its_place_in_its_group)
 	close_locked(store);
 }
 
+static const struct hwts_rules one_at_a_time = { .running = 1 };
+
+static atomic_bool may_renew;
+
+static void hold_renewals(const char *where)
+{
+	while (strcmp(where, "renewed") == 0 && !atomic_load(&may_renew))
+		sleep_ms(1);
+}
+
+/*
+ * The row ran on a process that died, was locked when it was tried, and is pending by now.  A call of this process
+ * removes it, moves it, or moves it beyond what has been read.  No renewal wakes the beginner.
+ */
+static void change_what_counts(int64_t by_us)
+{
+	const struct hwts_own own = { .rules = one_at_a_time, .limited = true };
+	CLOSING hwt_store *store = FRESH(.lease_ns = HWT_S(3600));
+	struct hwts_entry *entry;
+	struct hwts_due due;
+	int64_t id;
+
+	register_and_start(store, &KIND(.name = "a", .task = count_run, .horizon_ns = HWT_S(4 * 3600)));
+	lock_once_read(store);
+	REQUIRE(hwts_turns_set_own(&store->kinds->turns, "g", 1, &own));
+	due = due_at(store, 1, hwts_clock_db_us(store) + LATER_US);
+	entry = begun_entry(store, due.id, due.due_us);
+	hwts_turns_elsewhere(&entry->turn, true);
+	hwts_window_arm(entry, due.due_us);
+	hwts_unlock(store);
+	atomic_store(&may_renew, false);
+	atomic_store(&hwts_test_at, hold_renewals);
+	CHECK_CALL(hwt_store_put(store, &SPEC("a", 0, .group = "g"), &id), 0);
+	WAIT_FOR(in_state(store, id, HWTS_IS_DUE));
+	WAIT_FOR(LOCKED(store, !hwts_turns_ready(&store->kinds->turns))); /* the beginner has looked */
+	CHECK_INT(atomic_load(&ran), ==, 0);
+	hwts_lock(store);
+	due.due_us += by_us;
+	if (by_us == 0)
+		hwts_window_forget(store, due.id);
+	else
+		hwts_window_move(store, &due, entry->heard);
+	hwts_unlock(store);
+	CHECK(wait_count(&ran, 1));
+	atomic_store(&may_renew, true);
+	atomic_store(&hwts_test_at, NULL);
+}
+
+TEST(what_does_not_run_any_more_frees_its_place_in_its_group)
+{
+	change_what_counts(0);
+	change_what_counts(100 * LATER_US);
+}
+
 /* The rules of a shard that is lost are not read. */
 TEST(a_kind_does_not_wait_for_the_rules_of_shards_that_it_has_lost)
 {

@@ -133,6 +133,8 @@ void hwts_window_erase(struct hwts_entry *entry)
 	while (*link != entry)
 		link = &(*link)->next;
 	*link = entry->next;
+	if (entry->turn.counted)
+		hwts_window_not_running(entry);
 	hwts_window_want_rest(store, kind, entry->turn.group);
 	hwts_turns_leave(&kind->turns, &entry->turn, hwt_now());
 	entry->state = HWTS_FREE;
