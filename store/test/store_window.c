@@ -227,6 +227,7 @@ static void change_what_counts(int64_t by_us)
 TEST(what_does_not_run_any_more_frees_its_place_in_its_group)
 {
 	change_what_counts(0);
+	change_what_counts(LATER_US);
 	change_what_counts(100 * LATER_US);
 }
 

@@ -198,6 +198,7 @@ void hwts_window_move(hwt_store *store, const struct hwts_due *due, uint64_t hea
 	}
 	entry->heard = hwts_window_number(store);
 	entry->why = HWT_STORE_STARTS;
+	hwts_window_not_running(entry);
 	if (hwts_window_is_for_a_look(shard, due))
 		hwts_window_erase(entry);
 	else
