@@ -150,19 +150,23 @@ TEST(a_group_that_may_begin_nothing_reads_no_more_than_its_share)
 {
 	struct hwts_turn turn[SHARE];
 
-	for (int full = 0; full < 2; full++) {
+	for (int way = 0; way < 3; way++) {
+		bool full = way == 1, stalled = way == 2;
+
 		fresh();
-		turns.paused = !full;
-		turns.each.running = (uint32_t)full;
+		turns.paused = way == 0;
+		turns.each.running = full;
 		hwts_turns_at(&turns, 20);
 		fill(turn, SHARE);
 		if (full)
 			CHECK(take() == &turn[0]);
+		hwts_turns_stall(&turns, turn[0].group->bucket % turns.shards, stalled);
 		CHECK(!keeps("a", 1, 15));
 		CHECK(!hwts_turns_wanted(&turns, SHARE));
 		turns.paused = false;
 		if (full)
 			hwts_turns_done(&turns, &turn[0]);
+		hwts_turns_stall(&turns, turn[0].group->bucket % turns.shards, false);
 		CHECK(hwts_turns_want(&turns, turn[1].group, SHARE));
 		CHECK(hwts_turns_wanted(&turns, SHARE) != NULL);
 		fresh();

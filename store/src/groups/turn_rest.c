@@ -198,13 +198,13 @@ struct hwts_rest *hwts_turns_wanted(const struct hwts_turns *turns, size_t share
 		const struct hwts_turn_group *group = rests->group;
 		size_t most = share_of(turns, group, share);
 		struct hwts_rest *rest = group->queue && group->queue->is_rest ? rest_at(group->queue) : NULL;
+		bool may = !hwts_turns_is_barred(turns, group) && !hwts_turns_is_stalled(turns, group);
 
 		/*
 		 * A group that may begin nothing keeps its share: otherwise each put could make its rest the first
 		 * again, and be read.
 		 */
-		if (rest && rest->asked.due_us == HWTS_NEVER &&
-		    (group->turns < most || !hwts_turns_is_barred(turns, group)))
+		if (rest && rest->asked.due_us == HWTS_NEVER && (group->turns < most || may))
 			return rest;
 		if (group->turns < most / 2 && most >> rests->asked > 1 && (rest = first_of(turns, rests)) != NULL)
 			return rest;

@@ -75,6 +75,7 @@ void hwts_stall(hwt_store *store, struct hwts_kind *kind, const struct hwts_shar
 	hwts_turns_stall(&kind->turns, (uint32_t)(shard - kind->shards),
 			 shard->held && shard->unruled == HWTS_CHANGED);
 	hwts_wake(store, HWTS_BEGIN);
+	hwts_wake(store, HWTS_READ);
 }
 
 void hwts_lose(hwt_store *store, struct hwts_shard *shard)
