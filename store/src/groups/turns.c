@@ -6,7 +6,7 @@
 
 #define FIRST_ROOM 64
 
-enum where { OUT, IN_RING, STALLED, WAITS };
+enum where { OUT, IN_RING, WAITS }; /* IN_RING: or stalled */
 
 /*
  * Rules
@@ -61,7 +61,7 @@ static void out_of_ring(struct hwts_turns *turns)
 /* The order of the groups stays, so that each has its turn however often the rules change. */
 static void stall(struct hwts_turns *turns, struct hwts_turn_group *group)
 {
-	group->where = STALLED;
+	group->where = IN_RING;
 	append(&turns->stalled_first, &turns->stalled_end, group);
 }
 
@@ -190,16 +190,19 @@ static struct hwts_turn_group *front(struct hwts_turns *turns, int64_t now_ns)
 void hwts_turns_stall(struct hwts_turns *turns, uint32_t shard, bool stalls)
 {
 	uint64_t *word = &turns->stalled[shard / 64], bit = UINT64_C(1) << shard % 64;
-	struct hwts_turn_group *group;
 
 	if (stalls == ((*word & bit) != 0))
 		return;
 	*word ^= bit;
 	turns->stalls = stalls ? turns->stalls + 1 : turns->stalls - 1;
-	while (!stalls && (group = turns->stalled_first) != NULL) {
-		turns->stalled_first = group->next;
-		to_ring(turns, group);
-	}
+	if (stalls || !turns->stalled_first)
+		return;
+	if (turns->first)
+		turns->end->next = turns->stalled_first;
+	else
+		turns->first = turns->stalled_first;
+	turns->end = turns->stalled_end;
+	turns->stalled_first = NULL;
 }
 
 /*
