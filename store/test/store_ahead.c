@@ -200,7 +200,7 @@ static hwt_store *full_window(uint32_t shards, bool in_one, size_t n)
 	atomic_store(&hwts_test_window, 20);
 	atomic_store(&may_look_on, true);
 	atomic_store(&hwts_test_at, look_for_long);
-	store = started_with(&KIND(.horizon_ns = HWT_S(7200), .shards = shards), HWT_S(600));
+	store = started_with(&KIND(.horizon_ns = HWT_S(7200), .shards = shards), HWT_S(3600));
 	WAIT_READ(store); /* rows that are put from here on are before the marks */
 	for (size_t i = 0; i < n; i++) {
 		next_group(group, sizeof(group), shards, in_one);
@@ -245,7 +245,7 @@ TEST(a_full_window_that_is_read_again_hides_nothing_that_is_due)
  * The shards of a process that died come to one whose window is full: more is due in one of them than a look reads.
  * What is due later waits for room.
  */
-TEST(a_full_window_hides_nothing_that_is_due_in_shards_that_are_taken)
+static void take_what_is_due(int64_t in_us)
 {
 	enum { SHARDS = 64, FULL = 40, DUE = 2 * HWTS_PAGE / SHARDS + 2, LATER = HWTS_PAGE / SHARDS / 2 };
 	hwt_store *store = full_window(SHARDS, true, FULL);
@@ -262,7 +262,7 @@ TEST(a_full_window_hides_nothing_that_is_due_in_shards_that_are_taken)
 	}
 	(void)query("update %s_timeout set due_us = %lld where id in"
 		    " (select id from %s_timeout where shard %% 1024 = 1 order by id limit %d)",
-		    world.schema, (long long)now_us(), world.schema, DUE);
+		    world.schema, (long long)(now_us() + in_us), world.schema, DUE);
 	(void)query("update %s_shard set owner = null, epoch = epoch + 1 where id %% 1024 <> 0", world.schema);
 	look_now(store);
 	shard = &store->kinds->shards[1];
@@ -277,6 +277,17 @@ TEST(a_full_window_hides_nothing_that_is_due_in_shards_that_are_taken)
 	}
 	WAIT_FOR(stats_of_store(store).window == LATER); /* there is room for what is due later */
 	end_full_window(store);
+}
+
+TEST(a_full_window_hides_nothing_that_is_due_in_shards_that_are_taken)
+{
+	take_what_is_due(0);
+}
+
+/* No renewal comes meanwhile. */
+TEST(a_full_window_hides_nothing_that_comes_due_between_two_renewals)
+{
+	take_what_is_due(3 * HWTS_S_US);
 }
 
 static hwt_store *_Atomic puts_due;

@@ -42,10 +42,21 @@ static bool has_room(const struct hwts_kind *kind, size_t limit)
 	return kind->entries < (kind->behind ? limit / 2 : limit);
 }
 
-/* Rows that are due may be unread. */
-static bool is_late(const hwt_store *store, const struct hwts_shard *shard)
+/*
+ * How far a kind that is behind is read: what comes due before the next renewal would otherwise wait for that.  A
+ * window that is far too full takes only what is due.
+ */
+static int64_t soon_us(const hwt_store *store, const struct hwts_kind *kind)
 {
-	return shard->mark_due_us < store->reading->seen_us;
+	bool room = kind->entries < 2 * hwts_window_limit(store) + HWTS_PAGE;
+
+	return store->reading->seen_us + (room ? HWTS_MIN(store->db->lease_us / 3, kind->row.horizon_us) : 0);
+}
+
+/* Rows that are due, or will be soon, may be unread. */
+static bool is_late(const hwt_store *store, const struct hwts_kind *kind, const struct hwts_shard *shard)
+{
+	return shard->mark_due_us < soon_us(store, kind);
 }
 
 /* Sets kind->behind and kind->late: of a kind that is behind, only shards that are new or late are looked at. */
@@ -61,7 +72,7 @@ static void measure(hwt_store *store)
 			bool unread = kind->shards[i].held && kind->shards[i].unread;
 
 			kind->behind |= unread;
-			kind->late |= unread && is_late(store, &kind->shards[i]);
+			kind->late |= unread && is_late(store, kind, &kind->shards[i]);
 		}
 	}
 }
@@ -73,14 +84,14 @@ static bool is_new(const struct hwts_shard *shard)
 }
 
 /*
- * A new shard does not wait for room: the window has none of its rows yet.  Rows that were due at the last renewal
+ * A new shard does not wait for room: the window has none of its rows yet.  Rows that are due before the next renewal
  * wait only for rows that are due: later rows may fill the window for as long as the horizon.
  */
 static bool is_wanted(const hwt_store *store, const struct hwts_kind *kind, const struct hwts_shard *shard)
 {
 	if (!shard->held || !shard->unread || shard->unruled == HWTS_NEW)
 		return false;
-	return is_new(shard) || !kind->behind || (is_late(store, shard) && hwts_window_has_room_now(store, kind));
+	return is_new(shard) || !kind->behind || (is_late(store, kind, shard) && hwts_window_has_room_now(store, kind));
 }
 
 static bool has_look(hwt_store *store)
@@ -148,13 +159,13 @@ static bool reserve(struct hwts_reader *reader)
 	return hwts_grow(&look->held, &look->held_room, room, sizeof(*look->held));
 }
 
-static struct hwts_held held_of(int64_t now_us, const struct hwts_kind *kind, const struct hwts_shard *shard)
+static struct hwts_held held_of(const hwt_store *store, const struct hwts_kind *kind, const struct hwts_shard *shard)
 {
-	bool all = !kind->behind || is_new(shard); /* false: only rows that are due are read */
+	bool all = !kind->behind || is_new(shard); /* false: only rows that are due soon are read */
 
 	return (struct hwts_held){ .shard = shard->id,
 				   .epoch = shard->epoch,
-				   .to_us = now_us + (all ? kind->row.horizon_us : 0),
+				   .to_us = all ? store->reading->seen_us + kind->row.horizon_us : soon_us(store, kind),
 				   .part = !all,
 				   .mark_due_us = shard->mark_due_us,
 				   .mark_id = shard->mark_id,
@@ -191,7 +202,7 @@ static void collect(struct hwts_reader *reader, int64_t now_us)
 		if (!is_wanted(store, kind, shard) || is_new(shard) != news ||
 		    (news && look->held_count >= reader->loads))
 			continue;
-		look->held[look->held_count] = held_of(now_us, kind, shard);
+		look->held[look->held_count] = held_of(store, kind, shard);
 		shard->reach_us = look->held[look->held_count++].to_us;
 		shard->unread = false; /* a renewal may set it again while the look is under way */
 	}
@@ -200,7 +211,7 @@ static void collect(struct hwts_reader *reader, int64_t now_us)
 	store->reading->sweep_due &= news;
 	HWTS_EACH_SHARD (store, kind, shard)
 		if (look->sweeps && shard->held && shard->reach_us == 0)
-			look->held[look->held_count++] = held_of(now_us, kind, shard);
+			look->held[look->held_count++] = held_of(store, kind, shard);
 	store->reading->unread &= look->held_count > 0; /* hwts_look_found sets it again */
 	look->heard = hwts_window_number(store);
 	look->page = HWTS_MAX(HWTS_PAGE / HWTS_MAX(look->held_count, 1), 1);
