@@ -346,6 +346,28 @@ TEST(the_tz_database_is_missing)
 	let_go(store, 1);
 }
 
+/* Somebody moves the row by SQL: no time of its line has come. */
+TEST(what_waits_for_its_zone_is_tried_less_and_less)
+{
+	CLOSING hwt_store *store = fresh_store();
+	const struct hwts_entry *entry;
+	int64_t id;
+
+	CHECK_CALL(register_patiently(store, &KIND(.name = "a", .task = hold, .backoff_ns = HWT_MS(1))), 0);
+	CHECK_CALL(hwt_store_start(store), 0);
+	CHECK(wait_held(store, 8));
+	WAIT_READ(store);
+	id = put_zoned(store);
+	CHECK_INT(setenv("TZDIR", "/there/is/none", 1), ==, 0);
+	(void)query("update %s_timeout set due_us = %lld", world.schema, (long long)now_us());
+	hwts_hear_news(store, &(struct hwts_due){ .id = -1 });
+	look_now(store);
+	WAIT_FOR(LOCKED(store, (entry = hwts_window_find(store, id)) != NULL && entry->state == HWTS_ARMED &&
+				       entry->why == HWT_STORE_WAITS_ZONE &&
+				       entry->turn.due_us > hwts_clock_db_us(store) + HWTS_S_US / 5));
+	CHECK_INT(unsetenv("TZDIR"), ==, 0);
+}
+
 static hwt_store *moved_by;
 static int64_t minutely;
 static atomic_uint looks;

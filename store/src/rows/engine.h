@@ -173,6 +173,7 @@ struct hwts_row {
 	int64_t rest_us; /* with give_back: how long the row is not begun again */
 	unsigned next_attempt;
 	hwt_store_wait waits;         /* why the row has not started: ZONE; STARTS: no reason of its own */
+	int64_t waits_since_us;       /* at the begin, since when it had waited for its zone; HWTS_NEVER: it had not */
 	int64_t started_us, ended_us; /* for hwt_store_ended; 0: not started, not ended */
 	int answer;                   /* of the task */
 	bool late;                    /* the run did not start within its grace */

@@ -171,6 +171,7 @@ static void begun(hwt_store *store, struct hwts_entry *entry, struct hwts_row *r
 	hwts_window_has_begun(entry, row->due_us);
 	row->kind = kind;
 	row->next = NULL;
+	row->waits_since_us = entry->why == HWT_STORE_WAITS_ZONE ? entry->since_us : HWTS_NEVER;
 	HWTS_TALLY_OF(store, kind, begun, 1);
 	if (hwts_halts(store, HWTS_BEGIN) || !hwts_trusted(store) || entry->changed) {
 		hwts_give_back(store, row);

@@ -48,9 +48,11 @@ static int find_place(struct hwts_row *row)
  */
 static void cannot_go_on(struct hwts_row *row, int rc, bool begins)
 {
+	int64_t since_us = HWTS_MIN(row->base_us, row->waits_since_us); /* moved by SQL, a row is due before its base */
+
 	row->grid_due_us = HWTS_NEVER;
 	hwts_fail_run(row, hwts_fail_text(), false);
-	row->when_us = HWTS_MAX(row->when_us, HWTS_MIN(row->now_us - row->base_us, row->kind->backoff_max_us));
+	row->when_us = HWTS_MAX(row->when_us, HWTS_MIN(row->now_us - since_us, row->kind->backoff_max_us));
 	row->waits = rc == EINVAL ? HWT_STORE_STARTS : HWT_STORE_WAITS_ZONE;
 	if (rc == EINVAL) {
 		row->how = HWTS_FAIL;
