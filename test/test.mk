@@ -37,6 +37,7 @@ $(BUILD)/test/unit_%: $(BUILD)/test/unit_%.o $(BUILD)/libhwt-unit.a
 	$(QCC) $(ALL_CFLAGS) -o $@ $(filter %.o %.a,$^) $(ALL_LDFLAGS)
 
 $(BUILD)/test/unit_sleeper: ALL_LDFLAGS += -Wl,--wrap=pthread_cond_timedwait
+$(BUILD)/test/unit_tasks: ALL_LDFLAGS += -Wl,--wrap=pthread_create
 
 # The library in a simulation; test/sim/sim.h.
 SIM_WRAPS := pthread_create pthread_join pthread_setname_np pthread_mutex_lock pthread_mutex_trylock pthread_mutex_unlock \

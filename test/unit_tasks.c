@@ -180,10 +180,18 @@ TEST(the_queue_is_first_in_first_out_and_knows_its_waits)
 	hwt_ready_destroy(&ready);
 }
 
-/* The system refuses each thread in turn. */
+int __real_pthread_create(pthread_t *thread, const pthread_attr_t *attr, void *(*run)(void *), void *arg);
+int __wrap_pthread_create(pthread_t *thread, const pthread_attr_t *attr, void *(*run)(void *), void *arg);
+
+int __wrap_pthread_create(pthread_t *thread, const pthread_attr_t *attr, void *(*run)(void *), void *arg)
+{
+	return memory_refuses() ? EAGAIN : __real_pthread_create(thread, attr, run, arg);
+}
+
+/* The system refuses each thread in turn, and the worker at last. */
 TEST(row26_a_start_that_finds_no_thread_says_so_and_loses_nothing)
 {
-	for (unsigned refused = 0; refused < 3; refused++) {
+	for (unsigned refused = 0; refused < 4; refused++) {
 		hwt_config config = driven_config(TICK, 64);
 		hwt_timeout timeout = HWT_TIMEOUT_NONE;
 		atomic_uint counted = 0;
@@ -200,7 +208,7 @@ TEST(row26_a_start_that_finds_no_thread_says_so_and_loses_nothing)
 			CHECK_INT(timer->tasks.started, ==, 0);
 			CHECK_INT(hwt_pending_timeouts(timer), ==, 0);
 		}
-		if (refused < 2) { /* the third timer is destroyed without a start */
+		if (refused < 3) { /* the last timer is destroyed without a start */
 			CHECK_INT(hwt_new_timeout(timer, count_task, &counted, 0, &timeout), ==, 0);
 			CHECK(wait_count(&counted, 1));
 			CHECK_INT(timer->tasks.started, ==, 3);

@@ -2,7 +2,6 @@
 /* Clocks, a condition on CLOCK_MONOTONIC, and a timerfd as the alarm; sleeper.h. */
 #define _GNU_SOURCE
 #include "base/sleeper.h"
-#include "base/mem.h"
 #include "base/thread.h"
 
 #include <errno.h>
@@ -68,11 +67,8 @@ static int monitor_init(struct hwt_monitor *monitor, pthread_condattr_t *attr)
 int hwt_monitor_init(struct hwt_monitor *monitor)
 {
 	pthread_condattr_t attr;
-	int rc;
+	int rc = pthread_condattr_init(&attr);
 
-	if (hwt_mem_refused()) /* the system may need memory for mutex and condition */
-		return ENOMEM;
-	rc = pthread_condattr_init(&attr);
 	if (rc == 0) {
 		rc = monitor_init(monitor, &attr);
 		pthread_condattr_destroy(&attr);

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Makes the worker's thread and the task threads; their first steps. */
 #define _GNU_SOURCE
-#include "base/mem.h"
 #include "base/thread.h"
 #include "timer/timer.h"
 
@@ -129,8 +128,7 @@ static int create_task_threads(hwt_timer *timer)
 	while (rc == 0 && tasks->started < timer->config.task_threads) {
 		struct hwt_runner *runner = &tasks->runner[tasks->started];
 
-		/* hwt_mem_refused: a test may want the creation of a thread to fail. */
-		rc = hwt_mem_refused() ? EAGAIN : create_thread(timer, &runner->id, task_main, runner);
+		rc = create_thread(timer, &runner->id, task_main, runner);
 		tasks->started += rc == 0;
 	}
 	return rc;

@@ -2,7 +2,9 @@
 /* In place of threads and their calls; sim.h.  The linker leads the library's calls here. */
 #include "sim.h"
 #include "frame/wrap.h"
+#include "base/mem.h"
 
+#include <errno.h>
 #include <pthread.h>
 #include <string.h>
 
@@ -18,6 +20,8 @@ void sim_locks(bool locks)
 WRAP(int, pthread_create, pthread_t *thread, const pthread_attr_t *attr, void *(*run)(void *), void *arg)
 {
 	(void)attr;
+	if (hwt_test_mem_refuses != NULL && hwt_test_mem_refuses())
+		return EAGAIN;
 	*thread = (pthread_t)sim_start("a thread", run, arg);
 	return 0;
 }
