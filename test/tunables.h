@@ -15,6 +15,5 @@ extern _Atomic uint64_t hwt_test_full;         /* records that wait in a lane be
 extern _Atomic uint32_t hwt_test_slab_records; /* the records of a slab that serve */
 extern _Atomic size_t hwt_test_enough;         /* the least memory for which the worker looks */
 extern _Atomic long hwt_test_cores;            /* 0: the machine's number */
-extern _Atomic uint32_t hwt_test_bias_after;   /* advances in a row before a thread gets the bias */
 
 #endif

@@ -114,14 +114,6 @@ static inline int64_t idle_told(const struct hwt_idle *idle)
 	return atomic_load_explicit(&idle->rings, memory_order_acquire) == 0 ? told_ns : IDLE_AWAKE; /* [rung] */
 }
 
-/* Returns true if a producer has rung since the driver published told_ns; IDLE_AWAKE: nothing to ring for. */
-static inline bool idle_has_rung(const struct hwt_idle *idle, int64_t told_ns)
-{
-	/* Relaxed: as in idle_told. */
-	return atomic_load_explicit(&idle->wake_for_ns, memory_order_relaxed) != told_ns ||
-	       atomic_load_explicit(&idle->rings, memory_order_acquire) != 0; /* [rung] */
-}
-
 /* Wakes the worker, unless another thread has woken it since idle_look returned seen_ns. */
 void hwt_idle_wake(struct hwt_idle *idle, int64_t seen_ns);
 

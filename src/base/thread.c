@@ -12,21 +12,12 @@
 #define FIRST_SLEEP_NS 50000
 #define DOUBLINGS 4
 
-HWT_OWN uint64_t hwt_own_number;
+HWT_OWN uint32_t hwt_own_number;
 HWT_OWN struct hwt_current_task *hwt_current_task;
 
 #ifdef HWT_TEST
 _Atomic(hwt_point_hook *) hwt_test_point;
 #endif
-
-uint64_t hwt_thread_number(void)
-{
-	static _Atomic uint64_t last;
-
-	if (hwt_own_number == 0) /* relaxed: numbers only have to differ */
-		hwt_own_number = atomic_fetch_add_explicit(&last, 1, memory_order_relaxed) + 1;
-	return hwt_own_number;
-}
 
 void hwt_thread_give_way(unsigned *turns)
 {

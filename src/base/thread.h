@@ -34,11 +34,8 @@
 
 struct hwt_record;
 
-/* The number of the calling thread, which no other thread ever has; 0 until its first call. */
-extern HWT_OWN uint64_t hwt_own_number;
-
-/* Returns the number of the calling thread, and gives it one at its first call. */
-uint64_t hwt_thread_number(void);
+/* The number of the calling thread, from 1 on; 0 until its first call. */
+extern HWT_OWN uint32_t hwt_own_number;
 
 /* Switches cancellation off.  The result goes to thread_restore_cancel.  Pairs may be nested. */
 static inline int thread_no_cancel(void)

@@ -267,11 +267,11 @@ struct hwt_lane *hwt_lanes_make_home(struct hwt_lanes *lanes);
 /* Returns the home lane of the calling thread.  NULL: the lane does not exist yet, and there is no memory for it. */
 static inline struct hwt_lane *lanes_home(struct hwt_lanes *lanes)
 {
-	uint64_t number = hwt_own_number;
+	uint32_t number = hwt_own_number;
 	struct hwt_lane *lane;
 
 	if (likely(number != 0)) {
-		lane = lanes_at(lanes, (uint32_t)number & lanes->last_seat);
+		lane = lanes_at(lanes, number & lanes->last_seat);
 		if (likely(lane != NULL))
 			return lane;
 	}
@@ -326,18 +326,6 @@ void hwt_lanes_tally(const struct hwt_lanes *lanes, hwt_stats *stats);
  * producer's lanes_hurry: then only another pass clears hurry_ns, and hwt_timer_next answers "now" until then.
  */
 bool hwt_lanes_are_empty(struct hwt_lanes *lanes);
-
-/* The same for a driver that looks at a few lanes with each turn of its loop. */
-static inline bool lanes_are_empty(struct hwt_lanes *lanes)
-{
-	struct hwt_lane **made = lanes->made, **end = made + lanes_count(lanes);
-
-	for (; made != end; made++)
-		if (!queue_is_empty(&(*made)->submitted) || !queue_is_empty(&(*made)->cancelled))
-			return false;
-	return stack_is_empty(&lanes->rearmed) &&
-	       atomic_load_explicit(&lanes->hurry_ns, memory_order_acquire) == INT64_MAX; /* [hurry] */
-}
 
 /* Resets hurry_ns, before the queues are drained. */
 void hwt_lanes_take_hurry(struct hwt_lanes *lanes);

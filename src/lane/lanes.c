@@ -114,9 +114,18 @@ struct hwt_lane *hwt_lanes_make(struct hwt_lanes *lanes, uint32_t number)
 
 struct hwt_lane *hwt_lanes_make_home(struct hwt_lanes *lanes)
 {
-	uint32_t number = (uint32_t)hwt_thread_number() & lanes->last_seat;
-	struct hwt_lane *lane = lanes_at(lanes, number);
+	static _Atomic uint32_t last;
+	uint32_t number;
+	struct hwt_lane *lane;
 
+	/*
+	 * Relaxed: numbers only have to differ.  A thread that gets 0, after 2^32 threads, gets another number at its
+	 * next call.
+	 */
+	if (hwt_own_number == 0)
+		hwt_own_number = atomic_fetch_add_explicit(&last, 1, memory_order_relaxed) + 1;
+	number = hwt_own_number & lanes->last_seat;
+	lane = lanes_at(lanes, number);
 	return lane != NULL ? lane : hwt_lanes_make(lanes, number);
 }
 
@@ -224,5 +233,12 @@ int64_t hwt_lanes_earliest(struct hwt_lanes *lanes, bool cancels)
 /* The worker calls this, too: its last check before it sleeps, behind its fence, [idle]. */
 bool hwt_lanes_are_empty(struct hwt_lanes *lanes)
 {
-	return lanes_are_empty(lanes);
+	for (uint32_t i = 0, count = lanes_count(lanes); i < count; i++) {
+		struct hwt_lane *lane = lanes->made[i];
+
+		if (!queue_is_empty(&lane->submitted) || !queue_is_empty(&lane->cancelled))
+			return false;
+	}
+	return stack_is_empty(&lanes->rearmed) &&
+	       atomic_load_explicit(&lanes->hurry_ns, memory_order_acquire) == INT64_MAX; /* [hurry] */
 }

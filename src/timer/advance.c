@@ -121,7 +121,7 @@ static int64_t next_watched(hwt_timer *timer, int64_t now_ns)
 static void tell(hwt_timer *timer, int64_t now_ns)
 {
 	/* Relaxed: one thread at a time writes it, and no other data depends on it. */
-	if (likely(now_ns > atomic_load_explicit(&timer->told_ns, memory_order_relaxed)) ||
+	if (now_ns > atomic_load_explicit(&timer->told_ns, memory_order_relaxed) ||
 	    timer->config.clock == HWT_CLOCK_REALTIME)
 		atomic_store_explicit(&timer->told_ns, now_ns, memory_order_relaxed);
 }
@@ -159,25 +159,20 @@ static int64_t next_call(hwt_timer *timer, int64_t now_ns)
 static void note_quiet(hwt_timer *timer, int64_t next_ns)
 {
 	const struct hwt_grid *grid = &timer->grid;
-	const struct hwt_idle *idle = &timer->lanes.idle;
 	int64_t tick_ns = grid_time(grid, timer->wheel->tick), alarm_ns = alarm_time(timer);
-	int64_t wake_for_ns = idle_is_watched(idle) ? idle_told(idle) : IDLE_AWAKE;
 
 	timer->quiet = (struct hwt_quiet){ .from_ns = INT64_MAX, .until_ns = next_ns };
-	if (idle_is_watched(idle) && wake_for_ns == IDLE_AWAKE)
-		return; /* a producer has rung */
 	if (next_ns != (alarm_ns != INT64_MIN ? alarm_ns : due_time(timer)) || next_ns < tick_ns)
 		return; /* another advance has work at once */
 	if (!worker_left_nothing(&timer->worker) || !tasks_are_done(&timer->tasks))
 		return;
 	/* As in keeps_alarm. */
-	if (timer->config.clock == HWT_CLOCK_REALTIME && idle_alarm(idle) >= 0)
+	if (timer->config.clock == HWT_CLOCK_REALTIME && idle_alarm(&timer->lanes.idle) >= 0)
 		return;
 	timer->quiet = (struct hwt_quiet){
 		.from_ns = grid_time(grid, timer->wheel->tick - 1),
-		.until_ns = next_ns,
-		.wake_for_ns = wake_for_ns,
 		.tick_ns = tick_ns,
+		.until_ns = next_ns,
 		/*
 		 * INT64_MAX - 1 if the wheel is empty: only the deadline "never" and hurry_ns at rest, both INT64_MAX,
 		 * are later.
@@ -186,33 +181,24 @@ static void note_quiet(hwt_timer *timer, int64_t next_ns)
 	};
 }
 
-/* Returns true if what has come into the lanes can wait for the end of the tick. */
-static bool can_wait(hwt_timer *timer)
-{
-	bool cancels = timer->worker.traffic.transferred < BUSY_TICK;
-
-	return hwt_lanes_earliest(&timer->lanes, cancels) > timer->quiet.due_ns &&
-	       stack_is_empty(&timer->lanes.rearmed);
-}
-
-/* Returns true if no timeout in the wheel is due, and no producer has rung. */
-static inline bool wheel_is_quiet(const hwt_timer *timer, int64_t now_ns)
-{
-	const struct hwt_quiet *quiet = &timer->quiet;
-
-	return now_ns < quiet->until_ns && now_ns >= quiet->from_ns &&
-	       !idle_has_rung(&timer->lanes.idle, quiet->wake_for_ns);
-}
-
 /*
  * Returns true if a pass would find nothing to do, or only operations that can wait for the end of the tick.  Then the
  * answer, the publication and the alarm of the last advance still hold.  A loop that advances with each request mostly
  * gets true.
  */
-static bool is_quiet(hwt_timer *timer, int64_t now_ns)
+static inline bool is_quiet(hwt_timer *timer, int64_t now_ns)
 {
-	return wheel_is_quiet(timer, now_ns) &&
-	       (lanes_are_empty(&timer->lanes) || (now_ns < timer->quiet.tick_ns && can_wait(timer)));
+	const struct hwt_quiet *quiet = &timer->quiet;
+	const struct hwt_idle *idle = &timer->lanes.idle;
+
+	if (now_ns >= quiet->until_ns || now_ns < quiet->from_ns)
+		return false;
+	if (idle_is_watched(idle) && idle_told(idle) == IDLE_AWAKE)
+		return false;
+	if (now_ns >= quiet->tick_ns)
+		return hwt_lanes_are_empty(&timer->lanes);
+	return hwt_lanes_earliest(&timer->lanes, timer->worker.traffic.transferred < BUSY_TICK) > quiet->due_ns &&
+	       stack_is_empty(&timer->lanes.rearmed);
 }
 
 /*
@@ -228,8 +214,8 @@ static bool refuses(const hwt_timer *timer, int state, int64_t now_ns)
 	       (state == TIMER_INIT || state == TIMER_DRIVEN);
 }
 
-/* Begins an advance in another state than DRIVEN, or at a time that may be refused. */
-static __attribute__((noinline)) int begin_slowly(hwt_timer *timer, int64_t now_ns)
+/* Begins an advance: returns 0, or the error for which it may not begin.  The caller has the driver's word. */
+static int begin(hwt_timer *timer, int64_t now_ns)
 {
 	int state, rc = 0;
 
@@ -243,17 +229,6 @@ static __attribute__((noinline)) int begin_slowly(hwt_timer *timer, int64_t now_
 		rc = ECANCELED;
 	pthread_mutex_unlock(&timer->monitor.mutex);
 	return rc;
-}
-
-/*
- * Begins an advance: returns 0, or the error for which it may not begin.  The caller has the driver's word, so a stop
- * that begins after the load of the state waits for the advance.
- */
-static int begin(hwt_timer *timer, int64_t now_ns)
-{
-	bool is_driven = atomic_load_explicit(&timer->state, memory_order_acquire) == TIMER_DRIVEN; /* [started] */
-
-	return likely(is_driven && now_ns > 0) ? 0 : begin_slowly(timer, now_ns);
 }
 
 static void account(hwt_timer *timer, int64_t now_ns)
@@ -297,94 +272,50 @@ static int64_t drive(hwt_timer *timer, int64_t now_ns, uint64_t room)
 	return next_ns;
 }
 
-/* Makes an advance that has the driver's word, and gives the word back. */
-static int advance_busy(hwt_timer *timer, int64_t now_ns, uint64_t room, int64_t *next_ns)
+static int advance_slowly(hwt_timer *timer, int64_t now_ns, uint64_t room, int64_t *next_ns)
 {
 	int cancel_before = thread_no_cancel(); /* a cancelled thread finishes its tasks, too */
-	int64_t answer_ns = now_ns;
 	int rc, rc_of_end;
 
-	driver_begin(timer);
+	/* Relaxed: all that happens before the end is published by the end, [driver]. */
+	atomic_store_explicit(&timer->driver, DRIVER_BUSY, memory_order_relaxed);
 	rc = begin(timer, now_ns);
 	if (rc == 0)
-		answer_ns = drive(timer, now_ns, room);
+		*next_ns = drive(timer, now_ns, room);
 	rc_of_end = hwt_driver_end(timer);
 	thread_restore_cancel(cancel_before);
-	if (rc != 0 || rc_of_end != 0)
-		return rc != 0 ? rc : rc_of_end;
-	if (next_ns != NULL)
-		*next_ns = answer_ns;
-	return 0;
+	return rc != 0 ? rc : rc_of_end;
 }
 
-/* Repeats the answer of the last advance.  The caller looks, or has the driver's word. */
-static inline int repeat(hwt_timer *timer, int64_t now_ns, int64_t *next_ns)
+/* Makes an advance.  The caller has the driver's word, which is given back here. */
+static inline int advance(hwt_timer *timer, int64_t now_ns, uint64_t room, int64_t *next_ns)
 {
+	bool stops;
+
+	if (unlikely(!is_quiet(timer, now_ns)))
+		return advance_slowly(timer, now_ns, room, next_ns);
 	account(timer, now_ns);
-	if (unlikely(worker_has_to_stop(&timer->worker))) /* before the look or the word ends: as in hwt_driver_end */
-		return ECANCELED;
-	if (next_ns != NULL)
-		*next_ns = timer->quiet.until_ns;
-	return 0;
-}
-
-/* Makes an advance with the driver's word, which it takes.  has_work: a look has found that a pass is due. */
-static __attribute__((noinline)) int advance_slowly(hwt_timer *timer, int64_t now_ns, struct hwt_collected *collected,
-						    int64_t *next_ns, bool has_work)
-{
-	int rc = hwt_driver_take(timer);
-
-	if (rc != 0)
-		return rc;
-	if (has_work || !is_quiet(timer, now_ns)) {
-		timer->collected = collected;
-		return advance_busy(timer, now_ns, collected != NULL ? collected->room : UINT64_MAX, next_ns);
-	}
-	rc = repeat(timer, now_ns, next_ns);
-	hwt_driver_count(timer);
+	*next_ns = timer->quiet.until_ns;
+	stops = worker_has_to_stop(&timer->worker); /* before the word is free: as in hwt_driver_end */
 	driver_free(timer);
-	return rc;
-}
-
-/* Makes an advance that looks, and has found something in the lanes. */
-static __attribute__((noinline)) int advance_looking(hwt_timer *timer, int64_t now_ns, struct hwt_collected *collected,
-						     int64_t *next_ns)
-{
-	bool quiet = now_ns < timer->quiet.tick_ns && can_wait(timer);
-	int rc = quiet ? repeat(timer, now_ns, next_ns) : 0;
-
-	driver_end_look(timer);
-	return quiet ? rc : advance_slowly(timer, now_ns, collected, next_ns, true);
-}
-
-/*
- * Makes an advance.  Most have nothing to do, and should cost a loop next to nothing: with the bias and with empty
- * lanes there is no exchange and no call.
- */
-static inline __attribute__((always_inline)) int advance(hwt_timer *timer, int64_t now_ns,
-							 struct hwt_collected *collected, int64_t *next_ns)
-{
-	int rc;
-
-	if (unlikely(!driver_look(timer)))
-		return advance_slowly(timer, now_ns, collected, next_ns, false);
-	if (unlikely(!wheel_is_quiet(timer, now_ns))) {
-		driver_end_look(timer);
-		return advance_slowly(timer, now_ns, collected, next_ns, true);
-	}
-	if (unlikely(!lanes_are_empty(&timer->lanes)))
-		return advance_looking(timer, now_ns, collected, next_ns);
-	rc = repeat(timer, now_ns, next_ns);
-	driver_end_look(timer);
-	return rc;
+	return unlikely(stops) ? ECANCELED : 0;
 }
 
 int hwt_timer_advance(hwt_timer *timer, int64_t now_ns, int64_t *next_ns)
 {
+	int64_t next;
+	int rc;
+
 	CHECK_TIMER(timer);
 	if (timer == NULL || (timer->config.flags & (HWT_CALLER_DRIVEN | HWT_COLLECT)) != HWT_CALLER_DRIVEN)
 		return EINVAL;
-	return advance(timer, now_ns, NULL, next_ns);
+	rc = driver_take(timer);
+	if (rc != 0)
+		return rc;
+	rc = advance(timer, now_ns, UINT64_MAX, &next);
+	if (rc == 0 && next_ns != NULL)
+		*next_ns = next;
+	return rc;
 }
 
 void hwt_timer_collect(hwt_timeout timeout, void *arg)
@@ -406,7 +337,11 @@ int hwt_timer_advance_batch(hwt_timer *timer, int64_t now_ns, hwt_fired *out, si
 	CHECK_TIMER(timer);
 	if (timer == NULL || !timer_collects(timer) || fired == NULL || (out == NULL && n > 0))
 		return EINVAL;
-	rc = advance(timer, now_ns, &collected, &next);
+	rc = driver_take(timer);
+	if (rc != 0)
+		return rc;
+	timer->collected = &collected;
+	rc = advance(timer, now_ns, n, &next);
 	/* A stop came.  The timeouts that fired have ended and are the caller's.  The next call returns ECANCELED. */
 	if (rc == ECANCELED && collected.count > 0) {
 		rc = 0;

@@ -6,89 +6,9 @@
 
 #include <errno.h>
 
-/* After how many advances in a row a thread gets the bias for the first time. */
-HWT_TUNABLE(uint32_t, bias_after, 16)
-
-#define BIAS_AFTER_MOST (UINT32_C(1) << 30)
-
-/* The turns of a wait that sleeps for some milliseconds. */
-#define REFUSED_TURNS 24
-
-/*
- * Takes the bias away, and waits for the end of the look of the thread that had it.  The caller has the word, or has
- * closed it.
- *
- * If the system refuses the fence, time stands in for it: after some milliseconds no store of `looks` that came
- * before is still on its way.
- */
-static void take_bias(hwt_timer *timer)
-{
-	struct hwt_bias *bias = &timer->bias;
-	unsigned turns = 0;
-
-	atomic_store_explicit(&bias->to, BIAS_NOBODY, memory_order_relaxed); /* relaxed: the fence orders, [bias] */
-	HWT_POINT("driver bias taken");
-	if (unlikely(!hwt_idle_fence_all(&timer->lanes.idle))) /* [bias] */
-		for (unsigned i = 0; i < REFUSED_TURNS; i++)
-			hwt_thread_give_way(&turns);
-	while (atomic_load_explicit(&bias->looks, memory_order_acquire)) { /* [bias] */
-		HWT_POINT("blocked");
-		hwt_thread_give_way(&turns);
-	}
-	bias->after *= bias->after < BIAS_AFTER_MOST ? 2 : 1;
-	bias->turns = 0;
-}
-
-void hwt_driver_init(hwt_timer *timer)
-{
-	atomic_init(&timer->bias.to, BIAS_NOBODY);
-	/* With task threads or an executor the first call in hwt_driver_take has to come first. */
-	if (timer_is_driven(timer) && timer->lanes.idle.has_barrier && timer->tasks.count == 0)
-		timer->bias.after = bias_after();
-}
-
-void hwt_driver_count(hwt_timer *timer)
-{
-	struct hwt_bias *bias = &timer->bias;
-	uint64_t own;
-
-	if (bias->after == 0)
-		return;
-	own = hwt_thread_number();
-	if (bias->last != own) {
-		bias->last = own;
-		bias->turns = 0;
-	}
-	if (bias->turns < bias->after)
-		bias->turns++;
-	/* Relaxed: it is this thread that reads it as its own. */
-	if (bias->turns == bias->after)
-		atomic_store_explicit(&bias->to, own, memory_order_relaxed);
-}
-
-/* Takes the word from FREE to LOOK.  Waits for the end of a LOOK. */
-static int take_word(hwt_timer *timer)
+int hwt_driver_wait(hwt_timer *timer)
 {
 	unsigned turns = 0;
-
-	for (;;) {
-		int was = DRIVER_FREE;
-
-		/* Acquire: [driver].  On failure relaxed: the word is tried again, or the call gives up. */
-		if (likely(atomic_compare_exchange_strong_explicit(&timer->driver, &was, DRIVER_LOOK,
-								   memory_order_acquire, memory_order_relaxed)))
-			return 0;
-		if (was != DRIVER_LOOK)
-			return was == DRIVER_BUSY ? EBUSY : ECANCELED;
-		HWT_POINT("blocked");
-		hwt_thread_give_way(&turns);
-	}
-}
-
-int hwt_driver_take(hwt_timer *timer)
-{
-	uint64_t to;
-	int rc;
 
 	/*
 	 * For a task of an executor the advance counts as in progress, as for any task, even if it has returned by now.
@@ -98,13 +18,18 @@ int hwt_driver_take(hwt_timer *timer)
 
 		return state == TIMER_INIT || state == TIMER_DRIVEN ? EBUSY : ECANCELED;
 	}
-	rc = take_word(timer);
-	if (rc != 0)
-		return rc;
-	to = atomic_load_explicit(&timer->bias.to, memory_order_relaxed); /* relaxed: written under the word */
-	if (to != BIAS_NOBODY && to != hwt_own_number)
-		take_bias(timer);
-	return 0;
+	for (;;) {
+		int was = DRIVER_FREE;
+
+		/* Acquire: [driver].  On failure relaxed: the word is tried again, or the call gives up. */
+		if (atomic_compare_exchange_strong_explicit(&timer->driver, &was, DRIVER_LOOK, memory_order_acquire,
+							    memory_order_relaxed))
+			return 0;
+		if (was != DRIVER_LOOK)
+			return was == DRIVER_BUSY ? EBUSY : ECANCELED;
+		HWT_POINT("blocked");
+		hwt_thread_give_way(&turns);
+	}
 }
 
 int hwt_driver_end(hwt_timer *timer)
@@ -116,7 +41,6 @@ int hwt_driver_end(hwt_timer *timer)
 	bool stops = worker_has_to_stop(&timer->worker);
 	int was = DRIVER_BUSY, cancel_before;
 
-	hwt_driver_count(timer);
 	/* Release: [driver].  On failure relaxed: a stop is waiting, and the mutex below orders the rest. */
 	if (likely(atomic_compare_exchange_strong_explicit(&timer->driver, &was, DRIVER_FREE, memory_order_release,
 							   memory_order_relaxed)))
@@ -148,9 +72,6 @@ void hwt_driver_close(hwt_timer *timer)
 	}
 	while (atomic_load_explicit(&timer->driver, memory_order_acquire) == DRIVER_AWAITED) /* [driver] */
 		pthread_cond_wait(&timer->monitor.changed, &timer->monitor.mutex);
-	/* Relaxed: written under the word. */
-	if (atomic_load_explicit(&timer->bias.to, memory_order_relaxed) != BIAS_NOBODY)
-		take_bias(timer);
 }
 
 /* How long hwt_timer_trim waits for a worker that is in a task. */
@@ -166,7 +87,7 @@ static int trim_driven(hwt_timer *timer, size_t *bytes)
 
 	if (state != TIMER_INIT && state != TIMER_DRIVEN)
 		return ECANCELED;
-	rc = hwt_driver_take(timer);
+	rc = driver_take(timer);
 	if (rc != 0)
 		return rc;
 	hwt_worker_trim_now(worker);

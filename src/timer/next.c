@@ -23,11 +23,14 @@ static int64_t next_since(hwt_timer *timer)
 	return come_ns < next_ns ? come_ns : next_ns;
 }
 
-/* Answers hwt_timer_next with the driver's word, which it takes. */
-static __attribute__((noinline)) int next_slowly(hwt_timer *timer, int64_t *next_ns)
+int hwt_timer_next(hwt_timer *timer, int64_t *next_ns)
 {
-	int rc = hwt_driver_take(timer);
+	int rc;
 
+	CHECK_TIMER(timer);
+	if (timer == NULL || next_ns == NULL || !timer_is_driven(timer))
+		return EINVAL;
+	rc = driver_take(timer);
 	if (rc != 0)
 		return rc;
 	if (worker_has_to_stop(&timer->worker))
@@ -38,36 +41,10 @@ static __attribute__((noinline)) int next_slowly(hwt_timer *timer, int64_t *next
 	return rc;
 }
 
-/* Answers for a thread that looks, and has found something in the lanes. */
-static __attribute__((noinline)) int next_looking(hwt_timer *timer, int64_t *next_ns)
-{
-	*next_ns = next_since(timer);
-	driver_end_look(timer);
-	return 0;
-}
-
-int hwt_timer_next(hwt_timer *timer, int64_t *next_ns)
-{
-	CHECK_TIMER(timer);
-	if (timer == NULL || next_ns == NULL || !timer_is_driven(timer))
-		return EINVAL;
-	if (unlikely(!driver_look(timer)))
-		return next_slowly(timer, next_ns);
-	if (unlikely(worker_has_to_stop(&timer->worker))) {
-		driver_end_look(timer);
-		return ECANCELED;
-	}
-	if (unlikely(!lanes_are_empty(&timer->lanes)))
-		return next_looking(timer, next_ns);
-	*next_ns = timer->quiet.until_ns;
-	driver_end_look(timer);
-	return 0;
-}
-
 /* Makes the alarm, under the mutex.  The alarm rings until the next advance sets it. */
 static int make_alarm(hwt_timer *timer)
 {
-	int rc = hwt_driver_take(timer);
+	int rc = driver_take(timer);
 
 	if (rc != 0)
 		return rc;

@@ -92,7 +92,6 @@ static int init_parts(hwt_timer *timer)
 		timer->config.executor = &timer->tasks.executor; /* the caller's may be gone after the create */
 	if (timer_is_driven(timer))
 		timer->tasks.told_ns = &timer->told_ns;
-	hwt_driver_init(timer);
 	rc = hwt_monitor_init(&timer->monitor);
 	if (rc == 0)
 		return 0;

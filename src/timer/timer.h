@@ -30,10 +30,6 @@
  *
  *   [driver]   `driver` is taken with acquire and released with release: a thread that drives sees the writes of the
  *              driver before.
- *   [bias]     The thread with the bias stores `looks`, then loads `to`.  A thread that takes the bias away stores
- *              `to`, then loads `looks`.  As in [idle] (idle.h), fences in between make one of them see the other's
- *              store, and a membarrier of the second spares the first its fence.  `looks` is cleared with release and
- *              awaited with acquire: the second thread comes after the look.
  *   [started]  STARTED is stored with release and loaded with acquire: a thread that submits sees the grid's start.
  */
 #ifndef HWT_TIMER_H
@@ -66,44 +62,20 @@ enum timer_state {
 enum timer_driver { DRIVER_FREE, DRIVER_LOOK, DRIVER_BUSY, DRIVER_AWAITED, DRIVER_CLOSED };
 
 /*
- * The bias of the driver's word: the thread that has the bias may look without the word, and so without an exchange.
- *
- * A thread gets the bias at the end of an advance, after enough advances in a row.  A BUSY advance takes the bias away
- * for its own time, so that its tasks find the word.  Any other thread that takes the word, also for a stop, takes the
- * bias away and waits for the end of the look.  That costs a system call in all threads of the process, so each time
- * doubles the number of advances after which a thread gets the bias.
- *
- * Only its own thread gives itself the bias, and no other thread changes what the word guards before it has taken the
- * bias away: so a thread with the bias sees all of it.
- */
-struct hwt_bias {
-	_Atomic uint64_t to; /* the number of the thread with the bias, or BIAS_NOBODY */
-	_Atomic bool looks;  /* that thread is looking, [bias]; no other thread writes it */
-
-	/* Under the driver's word. */
-	uint32_t after; /* after how many turns a thread gets the bias; 0: never */
-	uint32_t turns; /* advances of `last` in a row */
-	uint64_t last;  /* the thread of the last advance */
-};
-
-#define BIAS_NOBODY UINT64_MAX
-
-/*
- * What an advance leaves behind:
+ * What an advance leaves behind, from_ns and the published wake_for_ns (idle.h):
  *
  *     from_ns     wake_for_ns
- *     INT64_MAX   any           there is work at once, or no advance has been made
+ *     INT64_MAX   IDLE_AWAKE    there is work at once, or no advance has been made
  *     a time      IDLE_AWAKE    the timer has neither a descriptor nor on_earlier
- *     a time      a time        the alarm is set to a tick later, or on_earlier waits for a call
+ *     either      a time        the alarm is set to a tick later, or on_earlier waits for a call
  *
- * wake_for_ns is what the advance has published (idle.h).  The producer that rings makes the published word IDLE_AWAKE,
- * and `rings` not 0: then the next advance makes passes.
+ * The producer that rings makes wake_for_ns IDLE_AWAKE, and `rings` not 0: then the next advance makes passes.
  *
  * until_ns: the answer of the last advance.  While from_ns <= now < until_ns no timeout in the wheel is due, and the
  * answer holds.  Operations in the lanes may wait until tick_ns.  from_ns INT64_MAX: the next advance makes a pass.
  */
 struct hwt_quiet {
-	int64_t from_ns, until_ns, wake_for_ns, tick_ns;
+	int64_t from_ns, tick_ns, until_ns;
 	int64_t due_ns; /* a timeout with a later deadline is not due before until_ns */
 };
 
@@ -133,11 +105,10 @@ struct hwt_timer {
 
 	struct hwt_monitor monitor;
 
-	/* Of a DRIVEN timer.  Only a thread that has the driver's word or the bias touches the next two; [driver]. */
-	alignas(HWT_LINE) struct hwt_quiet quiet;
-	_Atomic int64_t told_ns; /* the latest time that hwt_timer_advance was told, or the start */
-	struct hwt_bias bias;
+	/* Of a DRIVEN timer.  Only the thread that has the driver's word touches the fields below it; [driver]. */
 	_Atomic int driver;
+	struct hwt_quiet quiet;
+	_Atomic int64_t told_ns;         /* the latest time that hwt_timer_advance was told, or the start */
 	struct hwt_collected *collected; /* the array of the hwt_timer_advance_batch in progress */
 
 	_Atomic uint64_t refused_stopped; /* submissions that the state refused, which no lane counts */
@@ -228,55 +199,27 @@ static inline int timer_state_with_worker(const hwt_timer *timer)
  */
 int hwt_timer_launch(hwt_timer *timer);
 
-/* Ends a look by the bias. */
-static inline void driver_end_look(hwt_timer *timer)
+/* Slow half of driver_take: waits for the end of a LOOK.  (This and what follows: driver.c) */
+int hwt_driver_wait(hwt_timer *timer);
+
+/* Takes the driver's word as LOOK.  Returns 0; EBUSY: an advance is in progress; or ECANCELED. */
+static inline int driver_take(hwt_timer *timer)
 {
-	HWT_POINT("driver looks");
-	atomic_store_explicit(&timer->bias.looks, false, memory_order_release); /* [bias] */
+	int was = DRIVER_FREE;
+
+	/* Acquire: [driver].  On failure relaxed: hwt_driver_wait tries again. */
+	if (likely(timer->tasks.count == 0) &&
+	    likely(atomic_compare_exchange_strong_explicit(&timer->driver, &was, DRIVER_LOOK, memory_order_acquire,
+							   memory_order_relaxed)))
+		return 0;
+	return hwt_driver_wait(timer);
 }
-
-/* Returns true if the calling thread has the bias; then it looks until driver_end_look. */
-static inline bool driver_look(hwt_timer *timer)
-{
-	uint64_t own = hwt_own_number;
-
-	/* All relaxed: only this thread stores its own number, and the fence orders the other two, [bias]. */
-	if (unlikely(atomic_load_explicit(&timer->bias.to, memory_order_relaxed) != own))
-		return false;
-	atomic_store_explicit(&timer->bias.looks, true, memory_order_relaxed);
-	HWT_POINT("driver bias");
-	atomic_signal_fence(memory_order_seq_cst);
-	if (likely(atomic_load_explicit(&timer->bias.to, memory_order_relaxed) == own))
-		return true;
-	driver_end_look(timer);
-	return false;
-}
-
-/* To be called when the timer is complete but for its monitor.  (This and what follows: driver.c) */
-void hwt_driver_init(hwt_timer *timer);
-
-/*
- * Takes the driver's word as LOOK, and the bias from another thread.  Returns 0; EBUSY: an advance is in progress; or
- * ECANCELED.
- */
-int hwt_driver_take(hwt_timer *timer);
 
 /* Gives the driver's word back from LOOK. */
 static inline void driver_free(hwt_timer *timer)
 {
 	HWT_POINT("driver looks");
 	atomic_store_explicit(&timer->driver, DRIVER_FREE, memory_order_release); /* [driver] */
-}
-
-/* Counts an advance that has the word, and perhaps gives the bias to this thread.  Before the word is free. */
-void hwt_driver_count(hwt_timer *timer);
-
-/* Makes the LOOK of an advance BUSY. */
-static inline void driver_begin(hwt_timer *timer)
-{
-	/* Relaxed: all that happens before the end is published by the end, [driver]; the bias was this thread's. */
-	atomic_store_explicit(&timer->bias.to, BIAS_NOBODY, memory_order_relaxed);
-	atomic_store_explicit(&timer->driver, DRIVER_BUSY, memory_order_relaxed);
 }
 
 /* Ends an advance from BUSY.  Returns 0; or, if a stop has begun meanwhile, wakes the stop and returns ECANCELED. */

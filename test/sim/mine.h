@@ -17,7 +17,7 @@ struct sim_mine {
 	struct hwt_home home;
 	struct hwt_reading reading;
 	struct hwt_current_task *task;
-	uint64_t number;
+	uint32_t number;
 	int error;
 };
 

@@ -308,7 +308,6 @@ void sim_begin(uint64_t number)
 	hold_bits = (unsigned)sim_random(6);
 	holds = HOLDS;
 	focus = (unsigned)sim_random(KINDS);
-	hwt_test_bias_after = 1; /* loops here make few advances */
 	atomic_store(&hwt_test_point, at_named_point);
 }
 

@@ -25,16 +25,7 @@
 #include "worker/worker.c"
 #include "worker/worker_slow.c"
 
-HWT_OWN uint64_t hwt_own_number;
-
-uint64_t hwt_thread_number(void)
-{
-	static _Atomic uint64_t last;
-
-	if (hwt_own_number == 0)
-		hwt_own_number = atomic_fetch_add_explicit(&last, 1, memory_order_relaxed) + 1;
-	return hwt_own_number;
-}
+HWT_OWN uint32_t hwt_own_number;
 
 #define LANE_NODES 3
 #define LANE_TICK_NS 1000
