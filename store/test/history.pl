@@ -841,8 +841,7 @@ sub kept_until {
 	my @storms = ($item->{of} // '') =~ m{/s} ? map { min($_, $start->{begin}) } stormy($item->{kind}, 0, $start->{begin}) : ();
 	my @rules = defined $item->{of} ? rules_of($item->{of}) : map { $rules{"$item->{kind}/-"} // () } 1;
 	return @storms unless @rules || @storms;
-	my @others = grep { $_->{begin} < $start->{begin} && $_ != $start } @{ defined $item->{of} ? $of_group{ $item->{of} } // [] : [] };
-	return @storms, map { min($_, $start->{begin}) } (map { $_->{end} < $NEVER ? $_->{end} : $_->{begin} + $lease } @others),
+	return @storms, map { min($_, $start->{begin}) } $start->{others} // 0,
 		(map { $_->{end} < $NEVER ? $_->{end} : $_->{begin} } grep { $_->{begin} < $start->{begin} } map { @{ $_->{resume} // [] } } @rules);
 }
 
@@ -923,7 +922,7 @@ decide_transactions($intents);
 decide_groups($rows);
 find_ids($rows);
 push @{ $by_key{ $_->{key} } }, @{ $_->{puts} } for grep { defined $_->{key} } values %item;
-my (%before, %last, $newest); # the last start of each shard; the last act on each process, and on all ('')
+my (%before, %last, $newest, %others); # the last start of each shard; the last act on each process, and on all ('')
 my $surprises = grep { my ($log, $time) = @$_; !any { $_ > $time - 2 * $lease - 2_000_000 && $_ <= $time } @acts, @{ $acts_on{$log} // [] } } @lost;
 push @{ $acts_on{ $_->[0] } }, $_->[1] for @lost;
 $acts_on{''} = \@acts;
@@ -937,8 +936,10 @@ for my $start (sort { $a->{begin} <=> $b->{begin} } @all_starts) {
 	$start->{act} = $before && $before->{epoch} == $start->{epoch} ? max(0, map { $last{$_} // () } '', $start->{log}) : $newest // 0;
 	$before{ place($start) } = $start;
 	my $of = $item{ $start->{item} }{of};
-	push @{ $of_group{$of} }, $start if defined $of;
-	push @{ $of_group{"$start->{kind}/-"} }, $start unless defined $of;
+	push @{ $of_group{ $of // "$start->{kind}/-" } }, $start;
+	next unless defined $of;
+	$start->{others} = $others{$of}; # when the last of those of its group ended that had begun before it
+	$others{$of} = max($others{$of} // 0, $start->{end} < $NEVER ? $start->{end} : $start->{begin} + $lease);
 }
 my (%count, %late);
 for my $item (map { $item{$_} } sort { $a <=> $b } keys %item) {
