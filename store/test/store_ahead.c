@@ -189,32 +189,6 @@ TEST(a_kind_that_is_behind_hides_no_other)
 	atomic_store(&hwts_test_window, 0);
 }
 
-/* Each group that is paused has its share of what is due: together twice what the window has room for. */
-TEST(groups_that_are_paused_hide_no_other_group)
-{
-	hwt_store_kind kind = KIND(.name = "a", .task = count_run, .horizon_ns = HWT_S(2));
-	CLOSING hwt_store *store;
-
-	fresh_world();
-	atomic_store(&hwts_test_window, 20);
-	store = OPEN(.lease_ns = HWT_S(3));
-	CHECK_CALL(register_patiently(store, &kind), 0);
-	for (int i = 0; i < 10; i++) {
-		char group[16];
-		hwt_store_spec spec = SPEC("a", 0, .group = group);
-
-		next_group(group, sizeof(group), 1, false);
-		CHECK_CALL(hwt_store_pause(store, "a", group), 0);
-		for (int n = 0; n < 5; n++)
-			CHECK_CALL(put_patiently(store, &spec, NULL), 0);
-	}
-	CHECK_CALL(hwt_store_start(store), 0);
-	wait_window(store, 40);
-	put(store, "a", HWT_S(3)); /* beyond the mark */
-	CHECK(wait_count(&ran, 1));
-	atomic_store(&hwts_test_window, 0);
-}
-
 /* A window with room for 20 entries, full of rows that are due much later, each of a group of its own. */
 static hwt_store *full_window(uint32_t shards, bool in_one, size_t n)
 {

@@ -345,7 +345,7 @@ TEST(what_is_due_now_and_has_no_room_goes_to_the_rest_beyond_the_mark_too)
 	shard->mark_due_us = first.due_us;
 	REQUIRE(hwts_turns_join(turns, &turn, "g", 1));
 	CHECK(!hwts_turns_keeps(turns, &first, 0));
-	rest = hwts_turns_wanted(turns, hwts_window_share(store, store->kinds));
+	rest = hwts_turns_wanted(turns, hwts_window_share(store));
 	REQUIRE(rest != NULL);
 	hwts_rest_ask(rest);
 	due.id = 2;

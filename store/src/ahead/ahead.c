@@ -39,7 +39,7 @@ struct hwts_reader {
 
 static bool has_room(const struct hwts_kind *kind, size_t limit)
 {
-	return hwts_window_entries(kind) < (kind->behind ? limit / 2 : limit);
+	return kind->entries < (kind->behind ? limit / 2 : limit);
 }
 
 /*
@@ -48,7 +48,7 @@ static bool has_room(const struct hwts_kind *kind, size_t limit)
  */
 static int64_t soon_us(const hwt_store *store, const struct hwts_kind *kind)
 {
-	bool room = hwts_window_entries(kind) < 2 * hwts_window_limit(store) + HWTS_PAGE;
+	bool room = kind->entries < 2 * hwts_window_limit(store) + HWTS_PAGE;
 
 	return store->reading->seen_us + (room ? HWTS_MIN(store->db->lease_us / 3, kind->row.horizon_us) : 0);
 }

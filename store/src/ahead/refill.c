@@ -23,7 +23,7 @@ bool hwts_refill_wanted(hwt_store *store)
 		if (!kind->turns.rests)
 			continue;
 		hwts_turns_at(&kind->turns, hwts_clock_db_us(store));
-		wanted |= hwts_turns_wanted(&kind->turns, hwts_window_share(store, kind)) != NULL;
+		wanted |= hwts_turns_wanted(&kind->turns, hwts_window_share(store)) != NULL;
 	}
 	return wanted;
 }
@@ -49,7 +49,7 @@ static struct hwts_refill refill_of(hwt_store *store, const struct hwts_kind *ki
 				      .group_len = group->len,
 				      .from = { rest->from.due_us, rest->from.id - 1 },
 				      .to = { shard->mark_due_us, shard->mark_id },
-				      .page = hwts_rest_page(&kind->turns, rest, hwts_window_share(store, kind)),
+				      .page = hwts_rest_page(&kind->turns, rest, hwts_window_share(store)),
 				      .heard = hwts_window_number(store) };
 
 	if (soon_us > shard->mark_due_us)
@@ -64,7 +64,7 @@ static size_t collect(hwt_store *store, struct hwts_rest **rests, struct hwts_re
 
 	HWTS_EACH_KIND (store, kind)
 		while (n < HWTS_REFILLS &&
-		       (rests[n] = hwts_turns_wanted(&kind->turns, hwts_window_share(store, kind))) != NULL) {
+		       (rests[n] = hwts_turns_wanted(&kind->turns, hwts_window_share(store))) != NULL) {
 			refills[n] = refill_of(store, kind, rests[n]);
 			hwts_rest_ask(rests[n++]);
 		}

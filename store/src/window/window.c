@@ -55,38 +55,14 @@ size_t hwts_window_limit(const hwt_store *store)
 	return HWTS_MAX(HWTS_WINDOW_MAX / HWTS_MAX(hwts_kind_count(store), 1), HWTS_PAGE);
 }
 
-/* Entries that are due, and whose groups may begin nothing, as of the last look_through. */
-static size_t barred(const struct hwts_kind *kind)
+size_t hwts_window_share(const hwt_store *store)
 {
-	static const hwt_store_wait whys[] = { HWT_STORE_WAITS_PAUSE, HWT_STORE_WAITS_CAP, HWT_STORE_WAITS_RATE,
-					       HWT_STORE_WAITS_ELSEWHERE };
-	size_t count = 0;
-
-	for (size_t i = 0; i < HWTS_COUNT(whys); i++)
-		count += (size_t)kind->waits.of[whys[i]].count;
-	return HWTS_MIN(count, HWTS_MIN(kind->turns.queued, kind->entries));
-}
-
-size_t hwts_window_entries(const struct hwts_kind *kind)
-{
-	return kind->entries - barred(kind);
-}
-
-bool hwts_window_has_room_now(const hwt_store *store, const struct hwts_kind *kind)
-{
-	return kind->turns.queued - barred(kind) < hwts_window_limit(store) / 2;
-}
-
-size_t hwts_window_share(const hwt_store *store, const struct hwts_kind *kind)
-{
-	size_t limit = hwts_window_limit(store), beyond = kind->entries - HWTS_MIN(kind->entries, limit);
-
-	return HWTS_MAX((limit - HWTS_MIN(beyond, limit)) / 20, 4);
+	return HWTS_MAX(hwts_window_limit(store) / 20, 4);
 }
 
 void hwts_window_want_rest(hwt_store *store, const struct hwts_kind *kind, const struct hwts_turn_group *group)
 {
-	if (hwts_turns_want(&kind->turns, group, hwts_window_share(store, kind)))
+	if (hwts_turns_want(&kind->turns, group, hwts_window_share(store)))
 		hwts_wake(store, HWTS_READ);
 }
 
@@ -167,7 +143,7 @@ void hwts_window_erase(struct hwts_entry *entry)
 	window->count--;
 	hwts_window_known(entry);
 	kind->entries--;
-	if (kind->behind && hwts_window_entries(kind) < hwts_window_limit(store) / 2)
+	if (kind->behind && kind->entries < hwts_window_limit(store) / 2)
 		hwts_wake(store, HWTS_READ);
 }
 
@@ -353,7 +329,7 @@ void hwts_window_ended(hwt_store *store, const struct hwts_row *row, int64_t due
 	 */
 	if (due_us == HWTS_NEVER || !shard || !shard->held ||
 	    (hwts_window_is_for_a_look(shard, &(struct hwts_due){ .id = row->id, .due_us = due_us }) &&
-	     (entry->why == HWT_STORE_STARTS || entry->kind->entries > hwts_window_share(store, entry->kind))))
+	     (entry->why == HWT_STORE_STARTS || entry->kind->entries > hwts_window_share(store))))
 		hwts_window_erase(entry);
 	else
 		hwts_window_arm(entry, due_us);

@@ -88,15 +88,10 @@ void hwts_window_empty(hwt_store *store, const struct hwts_kind *kind);
 size_t hwts_window_count(const hwt_store *store);
 /* Entries of a kind: the backlog of one kind must not hide the rows of others. */
 size_t hwts_window_limit(const hwt_store *store);
-/* Entries of a kind that do not wait for their groups: groups that may begin nothing must not hide the others. */
-size_t hwts_window_entries(const struct hwts_kind *kind);
 /* True: there is room for rows that are due, even if rows that are due later fill the window. */
 bool hwts_window_has_room_now(const hwt_store *store, const struct hwts_kind *kind);
-/*
- * Entries of a group: rows beyond this share stay in the database alone; a rest (turns.h) notes from where.  Beyond the
- * limit of the kind it shrinks, so that no number of groups fills the memory.
- */
-size_t hwts_window_share(const hwt_store *store, const struct hwts_kind *kind);
+/* Entries of a group: rows beyond this share stay in the database alone; a rest (turns.h) notes from where. */
+size_t hwts_window_share(const hwt_store *store);
 /* Wakes the reader if a rest of the group has to be read. */
 void hwts_window_want_rest(hwt_store *store, const struct hwts_kind *kind, const struct hwts_turn_group *group);
 struct hwts_shard; /* shards.h */

@@ -5,6 +5,11 @@
 #include "store/store.h"
 #include "window/window.h"
 
+bool hwts_window_has_room_now(const hwt_store *store, const struct hwts_kind *kind)
+{
+	return kind->turns.queued < hwts_window_limit(store) / 2;
+}
+
 size_t hwts_window_count(const hwt_store *store)
 {
 	return store->window->count;

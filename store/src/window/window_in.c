@@ -17,7 +17,7 @@ static bool keeps(hwt_store *store, struct hwts_kind *kind, const struct hwts_du
 	bool waits = hwts_turns_ready(&kind->turns);
 	unsigned firsts = kind->turns.firsts;
 
-	if (due->epoch != 0 || hwts_turns_keeps(&kind->turns, due, hwts_window_share(store, kind)))
+	if (due->epoch != 0 || hwts_turns_keeps(&kind->turns, due, hwts_window_share(store)))
 		return true;
 	if (kind->turns.firsts != firsts)
 		hwts_wake(store, HWTS_READ);
@@ -40,7 +40,7 @@ static bool passes_look(const hwt_store *store, const struct hwts_kind *kind, co
 {
 	return shard->mark_due_us != INT64_MIN && shard->unruled != HWTS_NEW &&
 	       due->due_us < kind->turns.now_us + hwts_window_soon_us(store, kind) &&
-	       hwts_window_entries(kind) < 2 * hwts_window_limit(store);
+	       kind->entries < 2 * hwts_window_limit(store);
 }
 
 /* False: no memory.  The look-ahead is asked to read the row again. */
@@ -161,7 +161,7 @@ bool hwts_window_refill(hwt_store *store, const struct hwts_rest *rest, const st
 
 	if (!shard || !shard->held || !store->window->timer)
 		return true;
-	if (!entry && !hwts_rest_keeps(&kind->turns, rest, due, hwts_window_share(store, kind)))
+	if (!entry && !hwts_rest_keeps(&kind->turns, rest, due, hwts_window_share(store)))
 		return false;
 	if (!entry)
 		(void)add(store, kind, due, false);
