@@ -124,6 +124,19 @@ TEST(a_group_goes_on_when_its_rest_falls_behind_a_row_of_the_same_time)
 }
 
 /* The reader is woken for such a rest. */
+TEST(a_group_that_fell_out_of_the_ring_waits_for_no_turn)
+{
+	struct hwts_turn one, two;
+
+	fresh();
+	add(&one, "a", 1, 0);
+	add(&two, "b", 1, 0);
+	CHECK_INT(hwts_turns_why(&turns, &one, now_ns), ==, HWT_STORE_STARTS);
+	CHECK_INT(hwts_turns_why(&turns, &two, now_ns), ==, HWT_STORE_WAITS_TURN);
+	turns.first = NULL;
+	CHECK_INT(hwts_turns_why(&turns, &two, now_ns), ==, HWT_STORE_STARTS);
+}
+
 TEST(few_of_the_rows_that_a_rest_takes_make_it_the_first)
 {
 	struct hwts_turn turn[4];

@@ -823,6 +823,9 @@ TEST(what_nothing_keeps_from_starting_is_warned_of)
 	}
 	watch_again(store);
 	CHECK_INT(atomic_load(&told[HWT_STORE_STARTS].begins), ==, 1);
+	watch->id++; /* as if the row that was told had started, and this one had not */
+	watch_again(store);
+	CHECK_INT(atomic_load(&told[HWT_STORE_STARTS].ends), ==, 0);
 	CHECK_CALL(hwt_store_resume(store, "a", "b"), 0);
 	CHECK(wait_count(&ended, 1));
 	watch_again(store);

@@ -352,7 +352,9 @@ hwt_store_wait hwts_turns_why(const struct hwts_turns *turns, const struct hwts_
 	}
 	if (group->queue && group->queue->is_rest)
 		return HWT_STORE_WAITS_READ;
-	return group->where == IN_RING && turns->first != group ? HWT_STORE_WAITS_TURN : HWT_STORE_STARTS;
+	if (group->where == IN_RING && turns->first && turns->first != group)
+		return HWT_STORE_WAITS_TURN;
+	return HWT_STORE_STARTS;
 }
 
 bool hwts_turns_start(struct hwts_turns *turns, struct hwts_turn *turn, int64_t now_ns)

@@ -90,8 +90,10 @@ static bool is_news(hwt_store *store, struct hwts_watch *watch, size_t why, cons
 {
 	bool was = watch->told;
 
-	if (wait->count == 0 || (why == HWT_STORE_STARTS && wait->id != watch->id))
-		*watch = (struct hwts_watch){ .id = wait->id };
+	if (wait->count == 0)
+		*watch = (struct hwts_watch){ .told = false };
+	else if (why == HWT_STORE_STARTS && wait->id != watch->id)
+		*watch = (struct hwts_watch){ .id = wait->id, .told = was };
 	else if (watch->since_ns == 0)
 		watch->since_ns = hwt_now();
 	else if (age_ns >= store->config.lease_ns && hwt_now() - watch->since_ns >= patience_ns(store, why))

@@ -35,7 +35,8 @@ static void see_due(const struct hwts_entry *entry, int64_t now_ns, int64_t due_
 
 	hwts_waits_add(&kind->waits, why, due_us, entry->id);
 	if (why == HWT_STORE_STARTS && entry->turn.group->queue == &entry->turn)
-		hwts_wait_join(&kind->nexts, &(struct hwts_wait){ 1, due_us, entry->id });
+		hwts_wait_join(&kind->nexts,
+			       &(struct hwts_wait){ 1, due_us > 0 ? due_us : HWTS_NEVER, entry->id });
 }
 
 /*
