@@ -19,7 +19,7 @@ update @_timeout
     and epoch >= ?5 and epoch < ?6 and (epoch = ?3 or (attempt < ?7 and attempt < ?8))))
     and +shard in (select s.id from json_each(?2) j cross join @_shard s on s.id = j.value
     where s.epoch = ?3 and s.owner = ?4 and s.rules = ?9)
-  returning id, due_us, base_us, period_us, attempt, key, data, @now, grp, schedule, zone, grace_us, spread_us, epoch
+  returning id
 --: postgresql
 with s as materialized (select x.id from @_shard x
   where x.id = any(?2) and x.epoch = ?3 and x.owner = ?4 and x.rules = ?9 order by x.id
@@ -37,9 +37,7 @@ with s as materialized (select x.id from @_shard x
     for update skip locked)) {BEGIN_WHERE}
 
 --: BEGUN begin (ids ids)
--- The data of rows that a begin has just begun, read after its commit. On SQLite the begin returns it.
---: sqlite
---: postgresql
+-- The data of rows that a begin has just begun. On PostgreSQL it is read after the commit of the begin.
 select t.id, t.due_us, t.base_us, t.period_us, t.attempt, t.key, t.data, @now, t.grp, t.schedule, t.zone, t.grace_us,
   t.spread_us, t.epoch
   from @_timeout t

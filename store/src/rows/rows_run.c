@@ -8,7 +8,7 @@
  *
  * A begin answers with ids alone.  A server that sends more than the buffers hold waits for its client, perhaps for one
  * that stands still, and holds the locks of the transaction meanwhile.  So the data of the rows is read after the
- * commit.  SQLite has no server, and a begin returns the rows.
+ * commit.
  */
 #include "rows/rows.h"
 
@@ -19,7 +19,6 @@ struct group {
 	struct hwts_want **wants;
 	size_t n;
 	bool again; /* begin also rows that run under this epoch */
-	bool whole; /* SQLite: the begin returns whole rows */
 };
 
 static int by_statement(const struct hwts_want *a, const struct hwts_want *b)
@@ -94,26 +93,13 @@ static struct hwts_row *row_of(const struct hwts_value *row)
 	return made;
 }
 
-static int keep_row(struct hwts_want *want, const struct hwts_value *row)
-{
-	want->row = row_of(row);
-	if (!want->row)
-		return ENOMEM;
-	want->row->id = want->id;
-	want->row->shard = want->shard;
-	want->row->epoch = want->epoch;
-	return 0;
-}
-
 static int begun(void *ctx, const struct hwts_value *row)
 {
-	const struct group *group = ctx;
-	struct hwts_want *want = want_of(group, row[0].number);
+	struct hwts_want *want = want_of(ctx, row[0].number);
 
-	if (!want)
-		return 0;
-	want->begun = true;
-	return group->whole ? keep_row(want, row) : 0;
+	if (want)
+		want->begun = true;
+	return 0;
 }
 
 /*
@@ -164,7 +150,13 @@ static int read_begun(void *ctx, const struct hwts_value *row)
 		want = want_of(&begin->groups[i], row[0].number);
 	if (!want || !want->begun || want->row || row[13].number != want->epoch)
 		return 0;
-	return keep_row(want, row);
+	want->row = row_of(row);
+	if (!want->row)
+		return ENOMEM;
+	want->row->id = want->id;
+	want->row->shard = want->shard;
+	want->row->epoch = want->epoch;
+	return 0;
 }
 
 static void add_shard(struct begin *begin, size_t from, int32_t shard)
@@ -178,7 +170,7 @@ static void add_shard(struct begin *begin, size_t from, int32_t shard)
 }
 
 /* At most once (synced): no row that runs under an older epoch is begun. */
-static void group_wants(struct begin *begin, const struct hwts_db *db)
+static void group_wants(struct begin *begin, const char *me)
 {
 	qsort(begin->wants, begin->n, sizeof(*begin->wants), by_group);
 	begin->group_count = begin->shard_count = 0;
@@ -193,12 +185,12 @@ static void group_wants(struct begin *begin, const struct hwts_db *db)
 			begin->ids[i + count] = begin->wants[i + count]->id;
 			add_shard(begin, shards, begin->wants[i + count]->shard);
 		}
-		*group = (struct group){ &begin->wants[i], count, begin->again, !db->engine->locks_rows };
+		*group = (struct group){ &begin->wants[i], count, begin->again };
 		begin->steps[++begin->group_count] = (struct hwts_step){
 			HWTS_SQL_BEGIN,
 			{ HWTS_BYTES(&begin->ids[i], count),
 			  HWTS_BYTES(&begin->shards[shards], begin->shard_count - shards), HWTS_NUMBER(first->epoch),
-			  HWTS_TEXT(hwts_me(db)), HWTS_NUMBER(begin->synced ? first->epoch : 0),
+			  HWTS_TEXT(me), HWTS_NUMBER(begin->synced ? first->epoch : 0),
 			  HWTS_NUMBER(first->epoch + begin->again), HWTS_NUMBER(first->beyond ? 0 : limit),
 			  HWTS_NUMBER(HWTS_MIN(most, HWTS_AT_ONCE + 1)), HWTS_NUMBER(first->rules) },
 			.each = begun,
@@ -249,7 +241,7 @@ static int read_again(struct hwts_conn *conn, struct begin *begin, unsigned flag
 /* Reads which of the rows that were not begun are pending, and when they are due. */
 static int read_pending(struct hwts_conn *conn, struct begin *begin, unsigned flags)
 {
-	struct group all = { begin->wants, begin->n, begin->again, false };
+	struct group all = { begin->wants, begin->n, begin->again };
 	struct hwts_step step = HWTS_ASK(PENDING, pending, &all, HWTS_BYTES(begin->ids, 0));
 
 	for (size_t i = 0; i < begin->n; i++)
@@ -297,7 +289,7 @@ static int begin_all(struct hwts_conn *conn, struct begin *begin)
 	unsigned flags = (begin->synced ? HWTS_SYNCED : 0) | (locks_rows ? 0 : HWTS_OPEN);
 	int rc;
 
-	group_wants(begin, conn->db);
+	group_wants(begin, hwts_me(conn->db));
 	for (size_t i = 1; conn->skips > 0 && i <= begin->group_count; i++)
 		begin->steps[i].sql = HWTS_SQL_BEGIN_UNLOCKED;
 	locks = locks_rows && begin->group_count > 1 && conn->skips == 0;
