@@ -407,11 +407,12 @@ HWT_API int hwt_store_open(hwt_store **store, const char *url, const hwt_store_c
 HWT_API int hwt_store_register(hwt_store *store, const hwt_store_kind *kind);
 
 /* Takes a share of the shards of the registered kinds, and runs their due timeouts on config.threads threads.  Three
- * more threads and the timer's worker serve these.  Processes balance the shards among themselves at any time.  The
- * config.name of a process that has died on this host is free at once; of another process, when its lease has ended.
+ * more threads and the timer's worker serve these.  Processes balance the shards among themselves at any time.  If the
+ * row of another process has the same config.name, the call waits for that lease to end, unless that process has died
+ * on this host.
  * Returns  0, also when started; EINVAL: store is NULL, or no kind is registered; ENOTSUP: a pooler in transaction
- *          mode; EEXIST: another process has this name; EBUSY: a stop has not ended; of the database; EAGAIN also: no
- *          threads.  Then nothing is started. */
+ *          mode; EEXIST: a living process has this name, and renews its lease; EBUSY: a stop has not ended; of
+ *          the database; EAGAIN also: no threads.  Then nothing is started. */
 HWT_API int hwt_store_start(hwt_store *store);
 
 /* Waits for the running tasks, commits their ends, and gives all shards back at once, so that other processes need not

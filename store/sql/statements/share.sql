@@ -16,7 +16,7 @@ select ?1, ?2, n.us + ?3, ?4
 
 --: NAMESAKE join (name text)
 -- The process that has this name.
-select incarnation from @_member where name = ?1
+select incarnation, until_us, until_us - @boot from @_member where name = ?1
 
 --: LEAVE leave (name text, incarnation bigint)
 -- A process stops.

@@ -63,8 +63,8 @@ struct hwts_db {
 	char prefix[25];
 	char schema[132]; /* PostgreSQL: where the tables are, as a statement has it, with a dot */
 	/*
-	 * The name of this process, hwts_me().  It changes when the process becomes a member, and when it is one no
-	 * more; the slots of earlier names stay readable for a while.
+	 * The name of this process, hwts_me().  Control chooses a new name when another process uses this one; the
+	 * slots of earlier names stay readable for a while.
 	 *
 	 *   [name] the text is written before its number, and the number is read before the text
 	 */

@@ -92,12 +92,18 @@ struct hwts_store_row {
 int hwts_rows_store(struct hwts_conn *conn, const char *name, struct hwts_store_row *row);
 
 /* rows_share.c */
+/* A process that has the name of this one. */
+struct hwts_namesake {
+	int64_t incarnation;
+	int64_t until_us, left_us; /* when its lease ends, and how long until then */
+};
+
 /*
- * EEXIST: another process has the name; *other is its incarnation.  dead: the incarnation of a dead process whose name
- * is taken over, or 0.
+ * EEXIST: another process has the name; *has is that process.  dead: the incarnation of a dead process whose name is
+ * taken over, or 0.
  */
 int hwts_rows_join(struct hwts_conn *conn, const char *name, const int64_t *kinds, size_t n, int64_t dead,
-		   int64_t *other);
+		   struct hwts_namesake *has);
 int hwts_rows_leave(struct hwts_conn *conn);
 int hwts_rows_bury(struct hwts_conn *conn); /* removes members that died long ago */
 /* PostgreSQL: the renewal is committed before the clock and the shards are read. */

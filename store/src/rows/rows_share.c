@@ -20,22 +20,26 @@
 
 #include <stdlib.h>
 
+static int note_namesake(void *ctx, const struct hwts_value *row)
+{
+	*(struct hwts_namesake *)ctx = (struct hwts_namesake){ row[0].number, row[1].number, row[2].number };
+	return 0;
+}
+
 int hwts_rows_join(struct hwts_conn *conn, const char *name, const int64_t *kinds, size_t n, int64_t dead,
-		   int64_t *other)
+		   struct hwts_namesake *has)
 {
 	const struct hwts_db *db = conn->db;
 	bool joined = false;
 	struct hwts_step steps[] = {
 		HWTS_ASK(JOIN, hwts_note_row, &joined, HWTS_TEXT(name), HWTS_NUMBER(db->incarnation),
 			 HWTS_NUMBER(db->lease_us), HWTS_BYTES(kinds, n), HWTS_NUMBER(dead)),
-		HWTS_ASK(NAMESAKE, hwts_note_number, other, HWTS_TEXT(name)),
+		HWTS_ASK(NAMESAKE, note_namesake, has, HWTS_TEXT(name)),
 		{ .sql = HWTS_SQL_CALL, .after = true },
 	};
 	int rc = hwts_run(conn, steps, HWTS_COUNT(steps), HWTS_LEASE);
 
-	return rc == 0 && !joined
-		   ? hwts_fail(EEXIST, "the name %s is in use by another process: give each its own", name)
-		   : rc;
+	return rc == 0 && !joined ? hwts_fail(EEXIST, "the name %s is in use by another process", name) : rc;
 }
 
 int hwts_rows_leave(struct hwts_conn *conn)

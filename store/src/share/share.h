@@ -15,8 +15,9 @@ struct hwts_loss {
 
 struct hwts_share {
 	/*
-	 * The names of this process.  name, while it is a member: config.name, or the same as putter.  putter,
-	 * otherwise: a process that only puts may be configured like a worker, and must not be taken for that worker.
+	 * The names of this process.  name, while it is started: config.name, or a name made from it; "": putter
+	 * serves.  putter, otherwise: a process that only puts may be configured like a worker, and must not be taken
+	 * for that worker.
 	 */
 	char name[HWTS_MEMBER_MAX + 1], putter[HWTS_MEMBER_MAX + 1];
 	bool joined;
@@ -56,9 +57,8 @@ int hwts_share_look(hwt_store *store, int64_t *next_ns, int *shards);
 int hwts_share_take(hwt_store *store, struct hwts_shard_row *take, size_t *count);
 int64_t hwts_share_again_ns(const hwt_store *store); /* when locked shards are tried again; INT64_MAX: none */
 void hwts_share_take_again(hwt_store *store);
-/* EEXIST: another process has the name, and its lease has not ended.  That process has not died on this host. */
-int hwts_share_join(hwt_store *store);       /* at a start */
-int hwts_share_join_again(hwt_store *store); /* after the lease was lost */
+int hwts_share_join(hwt_store *store);       /* at a start; EEXIST: a process that renews its lease has the name */
+int hwts_share_join_again(hwt_store *store); /* after the lease was lost; the name may change */
 void hwts_share_give(hwt_store *store);
 
 #endif

@@ -41,8 +41,12 @@ int hwts_share_open(hwt_store *store)
 /* Another process may bear the name from now on, and puts from here have to notify it. */
 void hwts_share_left(hwt_store *store)
 {
-	hwts_set_me(store->db, store->share->putter);
-	store->share->joined = false;
+	struct hwts_share *share = store->share;
+
+	if (share->joined && share->name[0] != '\0')
+		hwts_cut(share->name, sizeof(share->name), hwts_me(store->db), strlen(hwts_me(store->db)));
+	hwts_set_me(store->db, share->putter);
+	share->joined = false;
 }
 
 void hwts_share_close(hwt_store *store)
@@ -65,11 +69,10 @@ void hwts_share_close(hwt_store *store)
 void hwts_share_name(hwt_store *store, const char *name)
 {
 	struct hwts_share *share = store->share;
-	const char *putter = hwts_me(store->db);
 
-	hwts_cut(share->putter, sizeof(share->putter), putter, strlen(putter));
-	name = name ? name : putter;
-	hwts_cut(share->name, sizeof(share->name), name, strlen(name));
+	hwts_cut(share->putter, sizeof(share->putter), hwts_me(store->db), strlen(hwts_me(store->db)));
+	if (name)
+		hwts_cut(share->name, sizeof(share->name), name, strlen(name));
 }
 
 void hwts_share_abandon(hwt_store *store)
@@ -145,30 +148,18 @@ static int keep_kinds(hwt_store *store)
 	return rc;
 }
 
-static int join(hwt_store *store, int64_t dead, int64_t *other)
+static int join(hwt_store *store, const char *name, int64_t dead, struct hwts_namesake *has)
 {
 	const struct hwts_renewal *renewal = &store->share->renewal;
 
-	return hwts_rows_join(hwts_conn(store, HWTS_CONTROL), store->share->name, renewal->kinds, renewal->kind_count,
-			      dead, other);
+	return hwts_rows_join(hwts_conn(store, HWTS_CONTROL), name, renewal->kinds, renewal->kind_count, dead, has);
 }
 
-int hwts_share_join_again(hwt_store *store)
+static int joined(hwt_store *store, int rc)
 {
-	struct hwts_share *share = store->share;
-	int64_t other = 0;
-	int rc = join(store, 0, &other);
-
-	if (rc == EEXIST && is_dead(other))
-		rc = join(store, other, &other);
-	if (rc == 0) {
-		hwts_set_me(store->db, share->name);
+	if (rc == 0)
 		rc = keep_kinds(store);
-	}
-	if (rc != 0)
-		hwts_share_left(store);
-	else
-		share->joined = share->loss.joined = true;
+	store->share->joined = store->share->loss.joined = rc == 0;
 	return rc;
 }
 
@@ -191,11 +182,40 @@ static int look_remade(hwt_store *store)
 	return hwts_look_hidden(store, hwts_conn(store, HWTS_CONTROL), false, &store->share->loss.remade);
 }
 
+/* Until the process has joined it does not bear its name: as for hwts_share_left. */
 int hwts_share_join(hwt_store *store)
 {
-	int rc;
+	const char *name = store->share->name[0] != '\0' ? store->share->name : hwts_me(store->db);
+	struct hwts_namesake has = { 0 }, before;
+	int rc = join(store, name, 0, &has);
 
+	if (rc == EEXIST && is_dead(has.incarnation))
+		rc = join(store, name, has.incarnation, &has);
+	for (before = has; rc == EEXIST && has.incarnation == before.incarnation && has.until_us == before.until_us;) {
+		HWTS_POINT("name in use");
+		hwts_sleep_ns((has.left_us + 1000) * 1000);
+		rc = join(store, name, 0, &has);
+	}
+	if (rc == 0)
+		hwts_set_me(store->db, name);
 	store->share->loss = (struct hwts_loss){ .remade = store->share->loss.remade };
-	rc = hwts_share_join_again(store);
+	rc = joined(store, rc);
 	return rc ? rc : look_remade(store);
+}
+
+int hwts_share_join_again(hwt_store *store)
+{
+	char stem[HWTS_MEMBER_MAX - 17], name[HWTS_MEMBER_MAX + 1];
+	struct hwts_namesake has;
+	int rc = join(store, hwts_me(store->db), 0, &has);
+
+	if (rc == EEXIST) {
+		hwts_cut(stem, sizeof(stem), hwts_me(store->db), strlen(hwts_me(store->db)));
+		stem[strcspn(stem, "#")] = '\0';
+		hwts_warn(store, "the name %s is in use by another process: give each its own", stem);
+		(void)snprintf(name, sizeof(name), "%s#%08x", stem, (unsigned)hwts_random());
+		hwts_set_me(store->db, name);
+		rc = join(store, name, 0, &has);
+	}
+	return joined(store, rc);
 }

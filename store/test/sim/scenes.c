@@ -158,7 +158,7 @@ static void live_in_peace(bool is_crowded, bool tells)
 	start_all();
 	for (unsigned i = 0; i < node_count; i++)
 		nodes[i].threads = 8;
-	sim_sleep(3 * sim_lease_ns); /* of processes with one name one alone is started */
+	sim_sleep(3 * sim_lease_ns); /* of two processes with one name, the second waits for the end of a lease */
 	sim_settings.most_late_ns = HWT_S(1);
 	hwts_test_rescued = 0;
 	sim_sleep(sim_settings.length_ns);

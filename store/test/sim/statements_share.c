@@ -227,7 +227,7 @@ static int namesake(struct act *act)
 	const struct version *is = row ? sim_see(act, row) : NULL;
 
 	if (is)
-		SIM_EMIT(act, is->n[MEMBER_INCARNATION]);
+		SIM_EMIT(act, is->n[MEMBER_INCARNATION], is->n[MEMBER_UNTIL], is->n[MEMBER_UNTIL] - act->now_us);
 	return 0;
 }
 
