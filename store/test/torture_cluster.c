@@ -132,6 +132,7 @@ static void take_away(struct torture *torture)
 		return;
 	effects_close(&torture->database);
 	history(torture->log, "away %s", how);
+	atomic_fetch_add(&torture->breaks, 1);
 	control(torture, how);
 	enter(AWAY);
 }

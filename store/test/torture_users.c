@@ -130,10 +130,9 @@ static bool is_there(PGconn *conn)
 	return PQconsumeInput(conn) && PQstatus(conn) == CONNECTION_OK;
 }
 
-/* Others may end a frozen session, but no user's. */
-static void hold_lock(struct aside *aside, struct effects *user, bool frozen)
+/* Others may end a frozen session, but no user's.  breaks: how many there were before the session began. */
+static void hold_lock(struct aside *aside, struct effects *user, bool frozen, unsigned breaks)
 {
-	unsigned breaks = atomic_load(&aside->torture->breaks);
 	bool there = true, ended;
 
 	while (there && !aside_is_over(aside)) {
@@ -154,6 +153,7 @@ static void lock_rows(struct aside *aside)
 {
 	const struct lock_way *way = &lock_ways[draw(&aside->random, sizeof(lock_ways) / sizeof(lock_ways[0]))];
 	bool frozen = (strstr(way->name, "shard") || strstr(way->name, "rows")) && draw(&aside->random, 3) == 0;
+	unsigned breaks = atomic_load(&aside->torture->breaks);
 	struct effects user = { 0 };
 	int64_t from_us = true_us();
 	PGresult *result = NULL;
@@ -165,7 +165,7 @@ static void lock_rows(struct aside *aside)
 		for (int i = 0, at = 0; i < PQntuples(result) && at < (int)sizeof(words) - 30; i++)
 			at += snprintf(words + at, sizeof(words) - (size_t)at, " %s", PQgetvalue(result, i, 0));
 		history_at(aside->torture->log, from_us, "lock %s%s%s", frozen ? "frozen-" : "", way->name, words);
-		hold_lock(aside, &user, frozen);
+		hold_lock(aside, &user, frozen, breaks);
 	}
 	PQclear(result);
 	effects_close(&user);
