@@ -332,13 +332,32 @@ static const char *owner_of(const struct version *t)
 	return "nobody";
 }
 
+/*
+ * A call that waits for a row that a user has locked keeps its own locks, until its lock_timeout at most.  A begin waits
+ * only briefly.
+ */
+static bool waits_for_users(const struct tx *tx)
+{
+	const struct row *row = tx->waits_for;
+
+	if (!row || row->table != TIMEOUT || tx->lock_patience_ns <= HWT_MS(200))
+		return false;
+	for (unsigned i = 0; i < row->lock_count; i++)
+		if (row->locks[i].tx->is_users)
+			return true;
+	return false;
+}
+
 /* A lock of a store's client that stands still may last a lease and a second longer. */
 static bool is_users(const struct row *row)
 {
-	for (unsigned i = 0; i < row->lock_count; i++)
-		if (row->locks[i].tx->is_users ||
-		    (row->locks[i].tx->stands && sim_now() - row->locks[i].tx->began_ns < 2 * sim_lease_ns + HWT_S(2)))
+	for (unsigned i = 0; i < row->lock_count; i++) {
+		const struct tx *tx = row->locks[i].tx;
+
+		if (tx->is_users || waits_for_users(tx) ||
+		    (tx->stands && sim_now() - tx->began_ns < 2 * sim_lease_ns + HWT_S(2)))
 			return true;
+	}
 	return false;
 }
 
