@@ -3,6 +3,7 @@
 #include "world.h"
 #include "base/waits.h"
 #include "statements.h"
+#include "window/window.h"
 
 #include <stdio.h>
 
@@ -48,12 +49,14 @@ static void put_too_many(struct node *node)
 	SIM_CHECK(hwt_store_put_many(node->store, specs, TOO_MANY, NULL) == EINVAL);
 }
 
-/* True: the row has been due for a while and is not begun, and the node holds its shard. */
+/* True: the row has been due for a while, no begin of it is under way, and the node holds its shard. */
 static bool is_overdue(const struct node *node, const struct version *t)
 {
 	struct act act = { .sees = sim_server.commits };
+	bool between;
 
-	return t->n[STATE] == 1 && t->n[DUE] < sim_server_us() - 2 * HWTS_S_US &&
+	(void)hwts_window_begun(node->store, t->n[ID], &between);
+	return !between && t->n[STATE] == 1 && t->n[DUE] < sim_server_us() - 2 * HWTS_S_US &&
 	       (!t->made || t->made->commit_ns < sim_now() - HWT_S(2)) && !sim_item_of(t)->is_moved &&
 	       sim_holds(node, sim_shard(&act, t->n[SHARD_OF], NULL));
 }
