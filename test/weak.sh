@@ -14,9 +14,9 @@ GENMC=${GENMC:-genmc}
 # What optimisation makes of these functions, without what the checker cannot read: vectors, bit tricks, memset.
 flags="-O1 -fno-builtin -mllvm -instcombine-max-iterations=0 -fno-unroll-loops -fno-vectorize -fno-slp-vectorize -w"
 build="-DHWT_PORTABLE -D_GNU_SOURCE= -Iinclude -Isrc -Itest/weak"
-# Of 0.10.3: the cache of instructions confuses the stacks of threads, and two passes make invalid code of these loops.  Two reductions refuse
+# Of 0.10.3: the cache of instructions confuses the stacks of threads, and two passes make invalid code of these loops, which a third cannot read.  Two reductions refuse
 # stores that no thread reads.
-options="--${HWT_WEAK_MODEL:-rc11} --disable-estimation --disable-instruction-caching --disable-code-condenser --disable-spin-assume --disable-ipr --disable-sr"
+options="--${HWT_WEAK_MODEL:-rc11} --disable-estimation --disable-instruction-caching --disable-code-condenser --disable-spin-assume --disable-ipr --disable-sr --disable-loop-jump-threading"
 
 has_executions() {
 	grep -q '^Number of complete executions explored: [1-9]' "$log"
