@@ -80,12 +80,11 @@ void hwts_stall(hwt_store *store, struct hwts_kind *kind, const struct hwts_shar
 
 void hwts_lose(hwt_store *store, struct hwts_shard *shard)
 {
-	struct hwts_kind *kind = NULL;
+	struct hwts_kind *kind;
 
-	(void)hwts_shard(store, shard->id, &kind);
 	store->shards->held -= shard->held;
 	shard->held = shard->giving = false;
-	if (!kind)
+	if (hwts_shard(store, shard->id, &kind) != shard) /* a row is damaged, and two kinds have one id */
 		return;
 	hwts_turns_drop_rests(&kind->turns, shard->id);
 	/* Rows of groups may have waited for the rests, or for rules: no thread reads those of a shard that is lost. */

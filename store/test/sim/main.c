@@ -21,6 +21,7 @@ static const struct sim_known known[] = {
 	{ sim_live_beside_one_that_stands_still, 1,
 	  "a worker that stood still in the answer to a begin kept its shards" },
 	{ sim_live_beside_users_that_make_kinds, 1000001, "a group waited for a rest that was first no longer" },
+	{ sim_live_with_damaged_rows, 79300002, "a shard of one of two kinds with one id was lost to the other" },
 };
 
 /*
