@@ -560,7 +560,8 @@ sub place {
 	return "$start->{kind}/" . $start->{id} % 1024 % $SHARDS;
 }
 
-# D5: a shard in which something is due, and that nothing disturbs, starts something; so a backlog is no fault.  What the nemesis does may disturb it
+# D5: a shard in which something is due, and that nothing disturbs, starts something, or its process starts rows of the kind in other shards; so a
+# backlog is no fault.  What the nemesis does may disturb it
 # until a lease and 2 s later: what it does to a process only if the shard is that process's, or has come to another; a user's lock the shards and the
 # rows that it keeps.
 sub never_still {
@@ -568,7 +569,7 @@ sub never_still {
 	return if defined $item->{of} || $item->{period} || any { $_->{on} && ($_->{told} // 0) == ECONNRESET } @{ $item->{puts} };
 	my $place = place($start);
 	my @kept = map { min($_->{end}, $start->{begin}) } grep { $_->{keeps}{$place} || $_->{keeps}{"id=$start->{id}"} } locked($from, $start->{begin});
-	$from = max($from, $start->{before} ? $start->{before}{begin} : 0, @kept, $start->{act} + $lease + 2_000_000);
+	$from = max($from, $start->{before} ? $start->{before}{begin} : 0, $start->{busy}, @kept, $start->{act} + $lease + 2_000_000);
 	my $stood = $start->{begin} - $from;
 	$late->{stood} = max($late->{stood} // 0, $stood);
 	wrong('D5', "item $item->{name} was due, and nothing of shard $place started for $stood us") if $stood > $prompt;
@@ -922,7 +923,7 @@ decide_transactions($intents);
 decide_groups($rows);
 find_ids($rows);
 push @{ $by_key{ $_->{key} } }, @{ $_->{puts} } for grep { defined $_->{key} } values %item;
-my (%before, %last, $newest, %others); # the last start of each shard; the last act on each process, and on all ('')
+my (%before, %busy, %last, $newest, %others); # the last start of each shard, of each process and kind; the last act on each process, and on all ('')
 my $surprises = grep { my ($log, $time) = @$_; !any { $_ > $time - 2 * $lease - 2_000_000 && $_ <= $time } @acts, @{ $acts_on{$log} // [] } } @lost;
 push @{ $acts_on{ $_->[0] } }, $_->[1] for @lost;
 $acts_on{''} = \@acts;
@@ -933,7 +934,10 @@ for my $start (sort { $a->{begin} <=> $b->{begin} } @all_starts) {
 		my ($time, $log) = @{ shift @all_acts };
 		$newest = $last{$log} = $time;
 	}
-	$start->{act} = $before && $before->{epoch} == $start->{epoch} ? max(0, map { $last{$_} // () } '', $start->{log}) : $newest // 0;
+	my $same = $before && $before->{epoch} == $start->{epoch};
+	$start->{act} = $same ? max(0, map { $last{$_} // () } '', $start->{log}) : $newest // 0;
+	$start->{busy} = $same ? $busy{"$start->{log} $start->{kind}"} : 0;
+	$busy{"$start->{log} $start->{kind}"} = $start->{begin};
 	$before{ place($start) } = $start;
 	my $of = $item{ $start->{item} }{of};
 	push @{ $of_group{ $of // "$start->{kind}/-" } }, $start;

@@ -590,6 +590,12 @@ fine a_row_that_a_user_keeps "printf '%s\n' '1090000 lock rows id=12 id=11' '910
 fine a_shard_that_has_a_backlog "printf '%s\n' '1000000 put? 8 0 0' '1001000 put 8 0 19' '8000000 start 8 19 0 1 3 1001000' '8001000 end 8 19 1 3 0 1' >>a.log
 	echo '5000000 cut' >>nemesis.log"
 
+# Item 8 shows that process a holds shard 0/3.  Item 9, of shard 0/4, starts 1.7 s before item 1.
+held="printf '%s\n' '1000000 put? 8 0 0' '1001000 put 8 0 19' '1100000 start 8 19 0 1 3 1001000' '1101000 end 8 19 1 3 0 1' >>a.log"
+ninth="printf '%s\n' '7000000 put? 9 0 0' '7001000 put 9 0 20' '7500000 start 9 20 0 1 3 7001000' '7501000 end 9 20 1 3 0 1'"
+fine a_shard_whose_process_has_other_work "$held; $ninth >>a.log"
+broken a_shard_stands_still_while_another_process_works "$held; $ninth >>b.log" "D5 item 1 was due, and nothing of shard 0/3 started for 5200000 us"
+
 history=all_puts
 fine a_run_of_a_series_begun_before_its_cancel "sed -i 's/^5150000/5215000/; s/^5151000/5216000/' a.log"
 fine a_run_of_a_series_begun_before_its_cancel_as_another_ended "sed -i 's/^4255000/5199000/; s/^4256000/5200500/; s/^5150000/5215000/; s/^5151000/5216000/' a.log"
