@@ -103,8 +103,8 @@ TEST(a_group_goes_on_when_the_clock_is_put_back)
 }
 
 /*
- * Of equal turns the first is the one that was queued first.  A row that moves the place of a rest forward queues the
- * rest anew, behind its equals.
+ * Of two turns of one time the one that was queued first goes first.  A row that moves the place of a rest forward
+ * queues the rest again, behind the turns of the same time.
  */
 TEST(a_group_goes_on_when_its_rest_falls_behind_a_row_of_the_same_time)
 {
