@@ -322,18 +322,6 @@ struct hwts_turn *hwts_turns_pop(struct hwts_turns *turns, int64_t now_ns, bool 
 	return turn;
 }
 
-void hwts_turns_count(struct hwts_turn *turn)
-{
-	turn->group->running += !turn->counted;
-	turn->counted = true;
-}
-
-void hwts_turns_elsewhere(struct hwts_turn *turn, bool is)
-{
-	turn->group->elsewhere = (uint16_t)(turn->group->elsewhere + is - turn->elsewhere);
-	turn->elsewhere = is;
-}
-
 hwt_store_wait hwts_turns_why(const struct hwts_turns *turns, const struct hwts_turn *turn, int64_t now_ns)
 {
 	const struct hwts_turn_group *group = turn->group;
