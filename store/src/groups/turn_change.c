@@ -191,18 +191,6 @@ void hwts_turns_clear(struct hwts_turns *turns)
 }
 
 /* The turn is queued, and its place in the queue changes. */
-void hwts_turns_count(struct hwts_turn *turn)
-{
-	turn->group->running += !turn->counted;
-	turn->counted = true;
-}
-
-void hwts_turns_elsewhere(struct hwts_turn *turn, bool is)
-{
-	turn->group->elsewhere = (uint16_t)(turn->group->elsewhere + is - turn->elsewhere);
-	turn->elsewhere = is;
-}
-
 void hwts_turns_count_queued(struct hwts_turns *turns, struct hwts_turn *turn)
 {
 	hwts_turn_remove(&turn->group->queue, turn);

@@ -31,6 +31,18 @@ bool hwts_turns_is_stalled(const struct hwts_turns *turns, const struct hwts_tur
 	return turns->stalled[shard / 64] >> shard % 64 & 1;
 }
 
+void hwts_turns_count(struct hwts_turn *turn)
+{
+	turn->group->running += !turn->counted;
+	turn->counted = true;
+}
+
+void hwts_turns_elsewhere(struct hwts_turn *turn, bool is)
+{
+	turn->group->elsewhere = (uint16_t)(turn->group->elsewhere + is - turn->elsewhere);
+	turn->elsewhere = is;
+}
+
 bool hwts_turns_exceed(const struct hwts_turns *turns, const struct hwts_turn *turn)
 {
 	uint32_t most = hwts_turns_rules(turns, turn->group).running;
