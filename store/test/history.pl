@@ -324,7 +324,7 @@ sub overtaken {
 	my ($item) = @_;
 	for my $start (grep { ($_->{rc} // -1) == 0 } @{ $item->{starts} }) {
 		return 1 if any { ($_->{end} >= $start->{begin} && ($_->{begin} <= $start->{end} + 3 * $SETTLE || !undisturbed($start->{log}, $start->{end})))
-			|| ($start->{begin} > $_->{end} && is_run_before($item, $_, $start)) }
+			|| ($start->{begin} > $_->{end} && is_last_run($item, $_, $start)) }
 			may_be_replaced($item);
 	}
 	return 0;
@@ -600,19 +600,20 @@ sub never_forgotten {
 	wrong('D5', "item $item->{name} waited " . ($until - $from) . ' us and was taken away, or left') if $until - $from > $patience;
 }
 
-# A cancel makes the run in progress the last of a series: one that had been begun elsewhere, and starts a moment later, at most.  That may follow
-# a run that ends during the call.
-sub is_last_run {
-	my ($item, $cancel, $start) = @_;
-	return $item->{period} && ($start->{due} <= $cancel->{end} || @clock)
-		&& !grep { $_ != $start && $_->{begin} <= $start->{begin} && $_->{end} >= $cancel->{end} } @{ $item->{starts} };
+# A run is still in progress for the process that has its shard when `start` begins: a process that was struck has lost the shard to that one.
+sub in_progress {
+	my ($run, $time, $start) = @_;
+	return $run->{end} >= $time && ($run->{epoch} == $start->{epoch}
+		|| !(blows($run->{log}, $run->{begin} - $lease, $time - $lease / 2)
+			|| grep { $_->[0] eq $run->{log} && $_->[1] >= $run->{begin} && $_->[1] <= $time } @lost));
 }
 
-# A put that replaces what runs makes that run the last: also one that had been begun and starts a moment later, at most.
-sub is_run_before {
+# A cancel of a series, or a put that replaces what runs, makes the run in progress the last: also one that had been begun, and starts a moment
+# later, at most.  That may follow a run that ends during the call.
+sub is_last_run {
 	my ($item, $by, $start) = @_;
 	return ($start->{due} <= $by->{end} || @clock) && !grep { $_ != $start && $_->{begin} <= $start->{begin}
-		&& ($_->{begin} > $by->{end} || ($_->{epoch} == $start->{epoch} && $_->{end} > $by->{end})) } @{ $item->{starts} };
+		&& ($_->{begin} > $by->{end} || in_progress($_, $by->{end}, $start)) } @{ $item->{starts} };
 }
 
 # D6: no start after a cancel that returned 0, none of what was replaced, none before the new time after a reschedule.
@@ -622,10 +623,10 @@ sub no_start_after {
 	for my $start (@{ $item->{starts} }) {
 		for my $cancel (grep { !$item->{puts}[0]{replace} || $_->{begin} > $item->{puts}[0]{end} } happened(@{ $item->{cancels} })) {
 			wrong('D6', "item $item->{name} started " . ($start->{begin} - $cancel->{end}) . ' us after its cancel had returned 0')
-				if $start->{begin} > $cancel->{end} && !is_last_run($item, $cancel, $start);
+				if $start->{begin} > $cancel->{end} && !($item->{period} && is_last_run($item, $cancel, $start));
 		}
 		wrong('D6', "item $item->{name} started " . ($start->{begin} - $by->{end}) . " us after item $by->{item}{name} had replaced it")
-			if $by && $start->{begin} > $by->{end} && !is_run_before($item, $by, $start);
+			if $by && $start->{begin} > $by->{end} && !is_last_run($item, $by, $start);
 		for my $move (happened(@{ $item->{moves} })) {
 			next if @clock || $start->{begin} <= $move->{end} || $item->{puts}[0]{end} >= $move->{begin};
 			next if grep { $_ != $move && $_->{end} >= $move->{begin} } may_have_happened(@{ $item->{moves} });

@@ -472,6 +472,11 @@ broken periodic_and_never_again "sed -i '/cancel.* 27 27/d' a.log" \
 	"D1 item 27 was accepted and is lost"
 broken periodic_and_run_after_its_cancel "printf '%s\n' '6150000 start 27 27 0 1 3 6142500 0' '6151000 end 27 27 1 3 0 1' >>a.log" \
 	"D6 item 27 started 949000 us after its cancel had returned 0"
+fine begun_as_a_series_was_cancelled_whose_earlier_run_died_with_its_process "echo '1153000 start 27 27 0 1 2 1142500 0' >>b.log
+	sed -i 's/^5150000/5215000/; s/^5151000/5216000/' a.log"
+broken started_after_the_cancel_of_a_series_whose_run_died_a_moment_before "echo '5145000 start 27 27 0 1 2 5142500 0' >>c.log
+	echo '5190000 kill c' >>nemesis.log; sed -i 's/^5150000/8215000/; s/^5151000/8216000/' a.log" \
+	"D6 item 27 started 3014000 us after its cancel had returned 0"
 broken two_runs_after_the_cancel_of_a_series "sed -i 's/^5150000/5215000/; s/^5151000\(.*\) 0 1$/5216000\1 5 1/' a.log
 	printf '%s\n' '5220000 start 27 27 0 2 3 5142500 0' '5221000 end 27 27 2 3 0 1' >>a.log" \
 	"D6 item 27 started 19000 us after its cancel had returned 0"
