@@ -23,6 +23,14 @@ void hwt_mem_free(void *memory)
 	assert(false);
 }
 
+void *hwt_slabs_carve(struct hwt_slabs *slabs, size_t bytes)
+{
+	void *unit = slabs->carve;
+
+	assert(unit == NULL || slabs->carve + bytes == slabs->carve_end);
+	return unit;
+}
+
 /* Gives each queue its stub. */
 bool hwt_slabs_grow(struct hwt_slabs *slabs, const struct hwt_slab_kind *kind)
 {
@@ -66,6 +74,7 @@ int main(void)
 	made[0] = NULL;
 	lanes.made = made;
 	lanes.seat = seats;
+	atomic_init(&lanes.hurry_ns, INT64_MAX);
 	pthread_mutex_init(&lanes.making, NULL);
 	threads[0] = weak_start(come);
 	threads[1] = weak_start(come_too);

@@ -2,9 +2,7 @@
 /*
  * Two producers share a lane's queue by its lock, while the worker pops.  No node is used twice, and no value is lost.
  */
-#include "weak.h"
-
-#include "lane/queue.c"
+#include "nodes.h"
 
 static struct hwt_queue queue;
 static hwt_node nodes[3];

@@ -3,9 +3,7 @@
  * The queue of a lane with one producer and one consumer.  Three values go through two nodes, so each node comes back
  * and is used again.  The consumer sees each value in its order, and as it was before the push.
  */
-#include "weak.h"
-
-#include "lane/queue.c"
+#include "nodes.h"
 
 #define VALUES 3
 
