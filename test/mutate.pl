@@ -14,7 +14,8 @@ use Digest::MD5 'md5_hex';
 use File::Find;
 
 our @files; # by their paths below src/; others, such as headers for users and the tables of the simulation, by their whole paths
-find({ no_chdir => 1, wanted => sub { push @files, s{^src/}{}r if /\.(?:[ch]|hpp|sql)$/ } }, 'src', 'include', 'store/src', 'store/sql', 'store/include', 'store/test/sim');
+find({ no_chdir => 1, wanted => sub { push @files, s{^src/}{}r if /\.(?:[ch]|hpp|sql)$/ } },
+	grep { -d } 'src', 'include', 'store/src', 'store/sql', 'store/include', 'store/test/sim'); # a copy may lack the store
 @files = sort @files;
 
 # The one that an entry means: a path below src/, or the end of one that is the only such.

@@ -6,6 +6,10 @@
  */
 #include "lane.h"
 
+#ifndef IDLE_BARRIER
+#define IDLE_BARRIER false /* GenMC has no membarrier */
+#endif
+
 static bool slept;
 
 static void run(hwt_timeout self, void *arg)
@@ -35,7 +39,7 @@ int main(void)
 	pthread_t producer, worker_;
 
 	lane_make(1);
-	lanes.idle.has_barrier = lanes.waiters.has_barrier = false; /* GenMC has no membarrier */
+	lanes.idle.has_barrier = lanes.waiters.has_barrier = IDLE_BARRIER;
 	worker_ = weak_start(rest);
 	producer = weak_start(produce);
 	pthread_join(producer, NULL);

@@ -181,6 +181,7 @@ static inline void lane_make(unsigned n)
 	lanes.made = made;
 	atomic_init(&lanes.count, 1);
 	atomic_init(&lanes.idle.wake_for_ns, IDLE_AWAKE);
+	atomic_init(&lanes.hurry_ns, INT64_MAX);
 	lane.lanes = &lanes;
 	queue_make(&lane.submitted, nodes[0]);
 	queue_make(&lane.cancelled, nodes[1]);
