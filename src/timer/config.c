@@ -132,16 +132,21 @@ static const char *wrong(const hwt_config *config)
 	return what != NULL ? what : wrong_threads(config);
 }
 
-int hwt_config_refuse(const hwt_config *config, const char *what)
+void hwt_config_warn(const hwt_config *config, const char *what)
 {
 	int before = errno, cancel_before;
 
-	if (config->warn != NULL) {
-		cancel_before = thread_no_cancel();
-		config->warn(config->warn_ctx, what);
-		thread_restore_cancel(cancel_before);
-		errno = before;
-	}
+	if (config->warn == NULL)
+		return;
+	cancel_before = thread_no_cancel();
+	config->warn(config->warn_ctx, what);
+	thread_restore_cancel(cancel_before);
+	errno = before;
+}
+
+int hwt_config_refuse(const hwt_config *config, const char *what)
+{
+	hwt_config_warn(config, what);
 	return EINVAL;
 }
 
@@ -205,8 +210,8 @@ int hwt_config_resolve(hwt_config *out, const hwt_config *in)
 	raised = raise_tick(&config, &warning);
 	if (config.tick_duration_ns >= INT64_MAX / config.ticks_per_wheel)
 		return hwt_config_refuse(&config, "tick_duration_ns is not below INT64_MAX / ticks_per_wheel");
-	if (raised && config.warn != NULL)
-		config.warn(config.warn_ctx, warning);
+	if (raised)
+		hwt_config_warn(&config, warning);
 	*out = config;
 	return 0;
 }

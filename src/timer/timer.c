@@ -64,7 +64,7 @@ static void warn_of_many(const hwt_config *config)
 		return;
 	(void)snprintf(message, sizeof(message), "more than %d timers are alive; a timer is meant to be shared",
 		       MANY_TIMERS);
-	config->warn(config->warn_ctx, message);
+	hwt_config_warn(config, message);
 }
 
 static int init_parts(hwt_timer *timer)

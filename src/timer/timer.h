@@ -158,6 +158,9 @@ static inline bool timer_is_virtual(const hwt_timer *timer)
  */
 int hwt_config_resolve(hwt_config *out, const hwt_config *in);
 
+/* Calls config->warn if there is one, and leaves errno alone. */
+void hwt_config_warn(const hwt_config *config, const char *what);
+
 /* Warns that a call is refused, and why: `what`.  Returns EINVAL. */
 int hwt_config_refuse(const hwt_config *config, const char *what);
 
