@@ -228,6 +228,31 @@ TEST(after_a_stop_it_shows_what_is_still_to_be_handed_out)
 	CHECK_RC(hwt_timer_destroy(timer), 0);
 }
 
+static hwt_timer *destroyed;
+static unsigned released;
+
+/* Its own arg is gone with the next line, and those of other finalisers may be gone. */
+static void walk_and_free(void *arg)
+{
+	hwt_unprocessed left;
+
+	(void)arg;
+	CHECK_INT(walk(destroyed).count, ==, 0);
+	CHECK(!hwt_timer_next_unprocessed(destroyed, &left));
+	released++;
+}
+
+TEST(a_finaliser_in_a_destroy_finds_nothing_of_which_the_arg_may_be_gone)
+{
+	hwt_spec spec = { sizeof(spec), count_task, &spec, HWT_S(7), 0, walk_and_free, 0 };
+
+	destroyed = virtual_timer();
+	for (unsigned i = 0; i < 3; i++)
+		CHECK_RC(hwt_new_timeout_ex(destroyed, &spec, NULL), 0);
+	CHECK_RC(hwt_timer_destroy(destroyed), 0);
+	CHECK_INT(released, ==, 3);
+}
+
 /* Makes the calls that a visit may make. */
 static bool act(void *ctx, const hwt_pending *pending)
 {

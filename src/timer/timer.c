@@ -299,6 +299,9 @@ static void release_unprocessed(hwt_timer *timer)
 {
 	struct hwt_current_task frame;
 
+	pthread_mutex_lock(&timer->monitor.mutex);
+	timer->unprocessed = NULL; /* for a finaliser that walks: some args are gone by then */
+	pthread_mutex_unlock(&timer->monitor.mutex);
 	current_task_enter(&frame, timer, NULL);
 	for (struct hwt_record *record = timer->all_unprocessed; record != NULL; record = record->link)
 		if (word_has(record_word(record), WORD_EXTENDED))
