@@ -38,7 +38,7 @@ QCXX = $(if $(V),,@$(SAY) '  CXX $@'; )$(CXX)
 # SAN=thread or SAN=address,undefined: everything again, in a folder of its own.
 SAN ?=
 comma := ,
-# DEBUG=1: a library that ends the process at a handle of a destroyed timer; record_of in src/timer/api.c.
+# DEBUG=1: a library that ends the process at a handle of a destroyed timer; src/timer/format.c.
 DEBUG ?=
 BUILD := build$(if $(SAN),-$(subst $(comma),-,$(SAN)))$(if $(DEBUG),-debug)
 SANFLAGS := $(if $(SAN),-fsanitize=$(SAN) -fno-sanitize-recover=all -fno-omit-frame-pointer)

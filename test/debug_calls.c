@@ -131,6 +131,28 @@ TEST(a_handle_of_a_destroyed_timer_ends_the_process)
 	check_each(calls_of_handles, use_a_dead_handle, ":1 has been destroyed");
 }
 
+/* The memory of the record has gone back to the system before. */
+static void use_a_handle_without_memory(void)
+{
+	hwt_timeout timeout = HWT_TIMEOUT_NONE;
+	hwt_timer *timer = virtual_timer();
+	static atomic_uint runs;
+	size_t bytes = 0;
+
+	REQUIRE(hwt_new_timeout(timer, count_task, &runs, 0, &timeout) == 0);
+	REQUIRE(hwt_timer_advance(timer, HWT_S(1), NULL) == 0);
+	REQUIRE(hwt_timer_trim(timer, &bytes) == 0);
+	if (hwt_timeout_state(timeout) != HWT_RETIRED || bytes == 0)
+		_exit(2);
+	REQUIRE(hwt_timer_destroy(timer) == 0);
+	(void)hwt_cancel(timeout);
+}
+
+TEST(a_handle_of_which_the_memory_is_gone_ends_the_process)
+{
+	check_aborts(use_a_handle_without_memory, "hwt: hwt_cancel: the timer 0x");
+}
+
 static const char *const calls_of_timers[] = {
 	"hwt_timer_destroy",
 	"hwt_timer_stop",
