@@ -47,26 +47,38 @@ def is_of_library(frame):
     return symtab is not None and symtab.filename.endswith(("timer/launch.c", "hwt.c"))
 
 
+def timer_of_frame(frame):
+    """The timer of worker_main, or None if it is optimised away there."""
+    for name in ("timer", "arg"):
+        try:
+            value = frame.read_var(name)
+            if not value.is_optimized_out:
+                return value.cast(timer_type())
+        except (ValueError, gdb.error):
+            pass
+    return None
+
+
+def timer_of_tasks():
+    """The timer for which the selected thread works; in the tasks of that it may drive or stop others."""
+    try:
+        task = gdb.parse_and_eval("hwt_current_task")
+        while int(task["outer"]) != 0:
+            task = task["outer"]
+        return task["timer"].cast(timer_type())
+    except gdb.error:
+        return None
+
+
 def timer_of_thread():
     """The timer for which the selected thread is the worker, or None."""
     frame = gdb.newest_frame()
-    while frame is not None:
-        if frame.name() == "worker_main" and is_of_library(frame):
-            for name in ("timer", "arg"):
-                try:
-                    value = frame.read_var(name)
-                    if not value.is_optimized_out:
-                        return value.cast(timer_type())
-                except (ValueError, gdb.error):
-                    pass
-            break
+    while frame is not None and not (frame.name() == "worker_main" and is_of_library(frame)):
         frame = frame.older()
     if frame is None:
         return None
-    try:  # optimised away there
-        return gdb.parse_and_eval("hwt_current_task->timer").cast(timer_type())
-    except gdb.error:
-        return None
+    timer = timer_of_frame(frame)
+    return timer if timer is not None else timer_of_tasks()
 
 
 def workers():
@@ -90,7 +102,12 @@ def workers():
 def timers_of(argument):
     kind = timer_type()
     if argument:
-        return [gdb.parse_and_eval(argument).cast(kind)]
+        timer = gdb.parse_and_eval(argument).cast(kind)
+        try:
+            gdb.selected_inferior().read_memory(int(timer), kind.target().sizeof)
+        except gdb.MemoryError:
+            raise gdb.GdbError("no hwt_timer at %#x" % int(timer))
+        return [timer]
     found = workers()
     if not found:
         raise gdb.GdbError("no worker thread of libhwt; of a timer without one give the pointer")

@@ -31,11 +31,27 @@ __attribute__((noinline)) static void worker_main(volatile int *arg)
 		(void)hwt_cancel(none);
 }
 
-/* Stops on the worker, so that gdb finds a thread in a task. */
+static hwt_timer *timer;
+
+static void stop_within(hwt_timeout timeout, void *arg)
+{
+	(void)timeout;
+	here(timer);
+	*(volatile int *)arg = 1;
+}
+
+/* Stops on the worker, so that gdb finds a thread in a task, which drives another timer. */
 static void stop_here(hwt_timeout timeout, void *arg)
 {
-	here(hwt_timeout_timer(timeout));
-	*(volatile int *)arg = 1;
+	hwt_config config = HWT_CONFIG_INIT;
+	hwt_timer *inner;
+
+	(void)timeout;
+	config.thread_name = "inner";
+	config.flags = HWT_CALLER_DRIVEN | HWT_VIRTUAL_CLOCK;
+	if (hwt_timer_create(&inner, &config) != 0 || hwt_new_timeout(inner, stop_within, arg, 0, NULL) != 0 ||
+	    hwt_timer_advance(inner, HWT_S(1), NULL) != 0)
+		abort();
 }
 
 int main(int argc, char **argv)
@@ -43,7 +59,7 @@ int main(int argc, char **argv)
 	int count = argc > 1 ? atoi(argv[1]) : 1000;
 	volatile int is_over = 0;
 	hwt_config config = HWT_CONFIG_INIT;
-	hwt_timer *timer, *driven;
+	hwt_timer *driven;
 	int rc;
 
 	config.thread_name = "expiry";
