@@ -175,9 +175,10 @@ typedef enum hwt_state {
 } hwt_state;
 
 /* Schedules task(timeout, arg) to run once, at the first tick at or after delay_ns from now, or deadline_ns on the
- * timer's clock.  A time in the past (delay_ns <= 0) means the next tick, which is up to one tick away: 100 ms by
- * default, on a virtual clock too.  A sum past INT64_MAX counts as INT64_MAX, which never comes.  *out (may be NULL) is
- * the handle, written before the task can start; other threads may use it once this call has returned.
+ * timer's clock.  A delay of 0 or less means the next tick, which is up to one tick away: 100 ms by default, on a
+ * virtual clock too; a deadline in the past means the next tick at the latest.  A sum past INT64_MAX counts as
+ * INT64_MAX, which never comes.  *out (may be NULL) is the handle, written before the task can start; other threads may
+ * use it once this call has returned.
  * Returns  0; EINVAL; ECANCELED; ENOMEM; ENOBUFS: see max_pending_timeouts; what hwt_timer_start returns.
  * Threads  waits for no task and not for the worker, which the first call starts.
  * Order    the task sees what the caller wrote before the call: a release that the start of the task acquires.
@@ -478,8 +479,9 @@ HWT_API void *hwt_timer_user(const hwt_timer *timer);
  * schedule waits for a later one.  *next_ns (may be NULL) says when there is work again: INT64_MAX if nothing is
  * pending, now_ns or earlier if there is more to do at once.  It may be early, and is never late for what was accepted
  * before the call; what comes later makes the descriptor of hwt_timer_fd readable and calls on_earlier.  A time behind
- * the clock makes tasks run late, a time ahead of it early; one earlier than a time before runs nothing.  The caller
- * may hold a lock of its own across the call.  doc/guide.md, "A loop of your own", has the details.
+ * the clock makes tasks run late, a time ahead of it early; one earlier than a time before runs at most what a bound
+ * had left, and deadlines that were in the past.  The caller may hold a lock of its own across the call.  doc/guide.md,
+ * "A loop of your own", has the details.
  * Returns  0; EINVAL: the timer has no HWT_CALLER_DRIVEN, or has HWT_COLLECT, or the time is refused: a first one of 0
  *          or less, with HWT_VIRTUAL_CLOCK any below 0; EBUSY: an advance is in progress, in another thread or around
  *          the task that calls; ECANCELED: the timer has been stopped, perhaps meanwhile.  *next_ns: with 0 only.
@@ -565,9 +567,9 @@ typedef struct hwt_stats {
 	uint64_t records; /* timeouts for which there is memory */
 	uint64_t bytes;
 	/* How much later than its deadline the tick of a task began; on task threads and executors, the task itself.
-	 * The wait for other tasks of the tick is not in it, and is at most tick_max_ns: the longest work of a tick. */
+	 * A task also waits for those of its tick that run before it: that is not in it, but at most tick_max_ns. */
 	int64_t lateness_max_ns;
-	int64_t tick_max_ns;
+	int64_t tick_max_ns;   /* the longest work of a tick */
 	uint64_t lateness[32]; /* tasks: [0] under 1 us late, [i] 2^(i-1) to 2^i us, [31] all above */
 	/* Task threads: now waiting for one; the longest wait, of a sample: one of those that wait at a time. */
 	uint64_t tasks_waiting;

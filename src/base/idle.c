@@ -93,8 +93,9 @@ void hwt_idle_wake(struct hwt_idle *idle, int64_t seen_ns)
 }
 
 /*
- * The loop's function is called once for each publication, so a stop claims the word, too.  If the word is IDLE_AWAKE,
- * the function has been called, or an advance is in progress, and its end sees the stop.
+ * The thread that claims the published word calls the loop's function, also if it stops the timer.  So the function is
+ * called once for each publication.  If the word is IDLE_AWAKE, the function has been called, or an advance is in
+ * progress, and its end sees the stop.
  */
 void hwt_idle_stop(struct hwt_idle *idle)
 {

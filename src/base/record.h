@@ -300,9 +300,8 @@ static inline bool record_is_pending(struct hwt_record *record, uint64_t generat
  *
  * Two loads of the word enclose the load of the deadline.  If the timeout is pending in both, the deadline is one that
  * it had in between, so no mover has to be kept out.  Without the second load the deadline could be that of the
- * record's next life: a cancel, a return to the slab and a take fit between the first load and that.  Both loads
- * then need their acquire, [look]: a reader that sees the new deadline also sees the word that came with it, and
- * refuses it.
+ * record's next life: a cancel, a return to the slab and a take fit between the first load and that.  The loads
+ * acquire, [look]: a reader that sees the deadline of the next life also sees its word, and returns false.
  */
 static inline bool record_read_deadline(struct hwt_record *record, uint64_t generation, int64_t *deadline_ns)
 {

@@ -66,7 +66,7 @@
 /* Colours of heads: places of 64 bytes in a page. */
 #define SLAB_COLOURS 64
 
-/* Each returned record points to the record that comes back eight places behind it, which is prefetched. */
+/* A record that has come home points to the eighth that came after it: a take prefetches that one. */
 #define HWT_RETURN_AHEAD 8
 
 /* What a slab that nobody owns has besides records that came home. */
