@@ -212,10 +212,10 @@ static inline struct hwt_lane *record_lane(struct hwt_record *record)
 	return atomic_load_explicit(&record->lane, memory_order_acquire); /* [made] */
 }
 
-/* Returns the lanes of the timer to which a slab belongs. */
-static inline struct hwt_lanes *lanes_of_slab(const struct hwt_record_slab *slab)
+/* Returns the lanes of a record's timer, also if its memory was given back: a slab stays with its timer. */
+static inline struct hwt_lanes *lanes_of(const struct hwt_record *record)
 {
-	return (struct hwt_lanes *)(void *)((char *)slab->slabs - offsetof(struct hwt_lanes, slabs));
+	return (struct hwt_lanes *)(void *)((char *)record_slab_of(record)->slabs - offsetof(struct hwt_lanes, slabs));
 }
 
 /* Tells producers how many operations the worker has taken from the lane.  The worker, once a pass. */

@@ -311,17 +311,8 @@ bool hwt_is_cancelled(hwt_timeout timeout)
 
 hwt_timer *hwt_timeout_timer(hwt_timeout timeout)
 {
-	struct hwt_record *record = timeout.entry;
-	const struct hwt_lane *lane;
-
 	CHECK_HANDLE(timeout);
-	if (record == NULL)
-		return NULL;
-	lane = record_lane(record);
-	if (likely(lane != NULL))
-		return lane->lanes->timer;
-	/* The record's memory was given back. */
-	return lanes_of_slab(record_slab_of(record))->timer;
+	return timeout.entry != NULL ? lanes_of(timeout.entry)->timer : NULL;
 }
 
 int64_t hwt_now(void)

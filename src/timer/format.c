@@ -21,9 +21,7 @@ void hwt_debug_timer(const hwt_timer *timer, const char *call)
 
 void hwt_debug_handle(hwt_timeout timeout, const char *call)
 {
-	const struct hwt_record *record = timeout.entry;
-	/* By the slab, as a record whose memory was given back has no lane. */
-	const hwt_timer *timer = record != NULL ? lanes_of_slab(record_slab_of(record))->timer : NULL;
+	const hwt_timer *timer = timeout.entry != NULL ? lanes_of(timeout.entry)->timer : NULL;
 
 	if (timer == NULL || !timer->is_destroyed)
 		return;
