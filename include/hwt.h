@@ -567,7 +567,8 @@ typedef struct hwt_stats {
 	uint64_t records; /* timeouts for which there is memory */
 	uint64_t bytes;
 	/* How much later than its deadline the tick of a task began; on task threads and executors, the task itself.
-	 * A task also waits for those of its tick that run before it: that is not in it, but at most tick_max_ns. */
+	 * A task also waits for those of its tick that run before it.  That wait is not in the number, and is at most
+	 * tick_max_ns. */
 	int64_t lateness_max_ns;
 	int64_t tick_max_ns;   /* the longest work of a tick */
 	uint64_t lateness[32]; /* tasks: [0] under 1 us late, [i] 2^(i-1) to 2^i us, [31] all above */

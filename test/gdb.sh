@@ -58,7 +58,7 @@ result gdb_counts_each_timeout_of_a_core_dump_once "$(awk '/ next at / { sum += 
 	grep -vx "$((COUNT + 8)) 3")"
 result gdb_looks_at_a_million_in_ten_seconds "$([ "$took" -gt 0 ] && [ "$took" -lt 10000 ] || echo "$took ms of processor time for $COUNT")"
 
-# What the compiler has left of worker_main is the thread's tasks.
+# As if the compiler had optimised the variables of worker_main away.
 under_gdb -ex "$symbols" -ex 'python timer_of_frame = lambda frame: None' -ex 'hwt timers' "$work/program" "$work/core"
 result gdb_finds_the_timer_of_a_worker_by_its_tasks "$(has "\"expiry\": $((COUNT + 7)) pending, 1 running"; grep inner "$work/said")"
 under_gdb -ex "$symbols" -ex 'hwt timers 5' "$work/program" "$work/core"

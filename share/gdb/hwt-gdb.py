@@ -60,7 +60,7 @@ def timer_of_frame(frame):
 
 
 def timer_of_tasks():
-    """The timer for which the selected thread works; in the tasks of that it may drive or stop others."""
+    """The timer of the selected thread's outermost task, which may drive or stop other timers."""
     try:
         task = gdb.parse_and_eval("hwt_current_task")
         while int(task["outer"]) != 0:

@@ -600,7 +600,7 @@ sub never_forgotten {
 	wrong('D5', "item $item->{name} waited " . ($until - $from) . ' us and was taken away, or left') if $until - $from > $patience;
 }
 
-# A run is still in progress for the process that has its shard when `start` begins: a process that was struck has lost the shard to that one.
+# The run counts as in progress at a time.  Not if its process was struck before, and has lost the shard to the process of `start`.
 sub in_progress {
 	my ($run, $time, $start) = @_;
 	return $run->{end} >= $time && ($run->{epoch} == $start->{epoch}
