@@ -3,6 +3,7 @@
 #define _XOPEN_SOURCE 700
 #include "db/sqlite.h"
 
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/stat.h>
@@ -22,6 +23,17 @@ static int make_file(const char *path)
 	return why;
 }
 
+/* True: the folder is there, and this user may make nothing in it. */
+static bool is_closed(const char *path)
+{
+	const char *end = strrchr(path, '/');
+	char folder[4096] = ".";
+
+	if (end)
+		(void)snprintf(folder, sizeof(folder), "%.*s", end > path ? (int)(end - path) : 1, path);
+	return access(folder, F_OK) == 0 && faccessat(AT_FDCWD, folder, W_OK, AT_EACCESS) != 0;
+}
+
 /*
  * Finds the absolute path without links: later connections must find the same file after a chdir, and inotify watches
  * the folder that really has the file.
@@ -30,7 +42,8 @@ int hwts_sqlite_find_file(const char *path, char **found)
 {
 	int why = access(path, F_OK) != 0 && errno == ENOENT ? make_file(path) : 0;
 
-	if (why == ENOENT)
+	/* SQLite tries to read a file that it may not make: then, too, the last error is ENOENT. */
+	if (why == ENOENT && !is_closed(path))
 		return hwts_fail(ENOENT, "sqlite: %s: there is no such folder; make it first", path);
 	if (why != 0) { /* the first connection reports it */
 		*found = hwts_copy(path);
