@@ -2,6 +2,9 @@
 /* Ticks and nanoseconds, also at the ends of int64_t; sleeping. */
 #include "unit.h"
 
+#include <fcntl.h>
+#include <unistd.h>
+
 static const int64_t starts[] = { 0,         1,         12345,         HWT_S(86400) * 365, INT64_MAX / 2, INT64_MAX - 5,
 				  INT64_MAX, INT64_MIN, INT64_MIN + 7, INT64_MIN / 2,      -12345 };
 static const int64_t ticks[] = { 1, 3, 1000, HWT_MS(1), HWT_MS(100), HWT_S(3600), INT64_MAX / 2, INT64_MAX - 1 };
@@ -150,6 +153,33 @@ TEST(a_poll_ends_at_a_wake_that_came_before)
 	hwt_sleeper_sleep_until(&sleeper, hwt_clock_read(HWT_CLOCK_REALTIME) + HWT_MS(20));
 	CHECK_INT(clock_monotonic() - began_ns, >=, HWT_MS(19)); /* the wake counts once */
 	hwt_sleeper_destroy(&sleeper);
+}
+
+static struct hwt_sleeper blind;
+
+static void wake_before_the_nap(const char *where)
+{
+	if (strcmp(where, "poll") == 0)
+		hwt_sleeper_wake(&blind);
+}
+
+/* A sandbox refuses the alarm, as /dev/null does here, and the worker naps instead. */
+TEST(without_an_alarm_a_wake_before_the_nap_is_heard)
+{
+	hwt_config config = { .clock = HWT_CLOCK_REALTIME };
+	int null = open("/dev/null", O_RDWR | O_CLOEXEC);
+
+	REQUIRE(hwt_sleeper_init(&blind, &config) == 0);
+	REQUIRE(null >= 0 && dup2(null, sleeper_alarm(&blind)) >= 0);
+	asked_ns = -1;
+	atomic_store(&hwt_test_point, wake_before_the_nap);
+	hwt_sleeper_sleep_until(&blind, hwt_clock_read(HWT_CLOCK_REALTIME) + HWT_S(3600));
+	atomic_store(&hwt_test_point, NULL);
+	CHECK_INT(asked_ns, ==, -1); /* it did not nap */
+	hwt_sleeper_sleep_until(&blind, hwt_clock_read(HWT_CLOCK_REALTIME) + HWT_MS(1));
+	CHECK_INT(asked_ns, >, 0); /* the wake counts once */
+	hwt_sleeper_destroy(&blind);
+	close(null);
 }
 
 TEST_MAIN()

@@ -439,14 +439,17 @@ TEST(a_file_or_folder_that_cannot_be_written_is_refused)
 {
 	NEEDS_SQLITE();
 	hwt_store_config config;
+	char none[512];
 
 	fresh_world();
 	config = store_config();
 	CHECK_CALL(hwt_store_close(open_store()), 0);
 	CHECK_INT(chmod(world.folder, 0755), ==, 0);
 	CHECK_INT(chmod(world.url + 7, 0444), ==, 0);
+	(void)snprintf(none, sizeof(none), "sqlite:%s/none.db", world.folder);
 	CHECK(drop_root());
 	check_open(world.url, &config, EACCES, "writable");
+	check_open(none, &config, EACCES, "writable"); /* it cannot be made */
 	be_root_again();
 }
 #endif
