@@ -68,91 +68,25 @@ struct side {
 	char snapshot[1024];
 };
 
-/*
- * Columns that are compared.  type: n a number, l a list of kinds, b a bool, t a text, k a key.  null, the simulation's
- * NULL: 0 is 0, - is -1, N a row whose NEXT_BASE is 0, L a row whose RULES_LIMITED is 0.
- */
+/* The columns that are compared: tables.h. */
 struct column {
-	const char *name;
-	char type, null;
+	const char *name, *type, *null;
 	int at;
 };
 
+#define NUMBER(at, type, name, null) { #name, #type, #null, at },
+#define TEXT(at, type, name) { #name, #type, "", at },
 static const struct table_columns {
 	const char *name;
 	enum table table;
 	struct column columns[32];
 } tables[] = {
-	{ "meta", META, { { "next_number", 'n', ' ', META_NEXT }, { "store", 't', ' ', META_STORE } } },
-	{ "kind",
-	  KIND,
-	  { { "id", 'n', ' ', KIND_ID },
-	    { "shards", 'n', ' ', KIND_SHARDS },
-	    { "mode", 'n', '-', KIND_MODE },
-	    { "horizon_us", 'n', ' ', KIND_HORIZON },
-	    { "paused", 'b', ' ', KIND_PAUSED },
-	    { "running", 'n', '0', KIND_RUNNING },
-	    { "start_every_us", 'n', '0', KIND_EVERY },
-	    { "burst", 'n', '0', KIND_BURST },
-	    { "name", 't', ' ', KIND_NAME },
-	    { "removed", 'b', '0', LAST } } }, /* null: the simulation removes no kind */
-	{ "shard",
-	  SHARD,
-	  { { "id", 'n', ' ', SHARD_ID },
-	    { "kind", 'n', ' ', SHARD_KIND },
-	    { "epoch", 'n', ' ', SHARD_EPOCH },
-	    { "rules", 'n', ' ', SHARD_RULES },
-	    { "owner", 't', ' ', SHARD_OWNER },
-	    { "levels", 'k', ' ', SHARD_LEVELS } } },
-	{ "member",
-	  MEMBER,
-	  { { "incarnation", 'n', ' ', MEMBER_INCARNATION },
-	    { "until_us", 'n', ' ', MEMBER_UNTIL },
-	    { "name", 't', ' ', MEMBER_NAME },
-	    { "waits_us", 'n', '0', MEMBER_WAITS_US },
-	    { "kinds", 'l', ' ', MEMBER_KINDS },
-	    { "waits", 't', ' ', MEMBER_WAITS },
-	    { "starts", 't', ' ', MEMBER_STARTS } } },
-	{ "group",
-	  RULES,
-	  { { "bucket", 'n', ' ', RULES_BUCKET },
-	    { "kind", 'n', ' ', RULES_KIND },
-	    { "paused", 'b', ' ', RULES_PAUSED },
-	    { "running", 'n', 'L', RULES_RUNNING },
-	    { "coalesce(start_every_us, 0)", 'n', ' ', RULES_EVERY },
-	    { "coalesce(burst, 0)", 'n', ' ', RULES_BURST },
-	    { "grp", 'k', ' ', RULES_NAME } } },
-	{ "timeout",
-	  TIMEOUT,
-	  { { "id", 'n', ' ', ID },
-	    { "due_us", 'n', ' ', DUE },
-	    { "base_us", 'n', ' ', BASE },
-	    { "epoch", 'n', ' ', EPOCH },
-	    { "period_us", 'n', ' ', PERIOD },
-	    { "kind", 'n', ' ', KIND_OF },
-	    { "shard", 'n', ' ', SHARD_OF },
-	    { "attempt", 'n', ' ', ATTEMPT },
-	    { "state", 'n', ' ', STATE },
-	    { "priority", 'n', ' ', PRIORITY },
-	    { "grace_us", 'n', '0', GRACE },
-	    { "spread_us", 'n', '0', SPREAD },
-	    { "last", 'b', '0', LAST },
-	    { "next_due_us", 'n', 'N', NEXT_DUE },
-	    { "next_base_us", 'n', 'N', NEXT_BASE },
-	    { "next_period_us", 'n', 'N', NEXT_PERIOD },
-	    { "next_priority", 'n', 'N', NEXT_PRIORITY },
-	    { "next_grace_us", 'n', '0', NEXT_GRACE },
-	    { "next_spread_us", 'n', '0', NEXT_SPREAD },
-	    { "grp", 'k', ' ', GROUP },
-	    { "key", 'k', ' ', KEY },
-	    { "data", 'k', ' ', DATA },
-	    { "error", 't', ' ', ERROR },
-	    { "next_data", 'k', ' ', NEXT_DATA },
-	    { "schedule", 't', ' ', SCHEDULE },
-	    { "zone", 't', ' ', ZONE },
-	    { "next_schedule", 't', ' ', NEXT_SCHEDULE },
-	    { "next_zone", 't', ' ', NEXT_ZONE } } },
+	{ "meta", META, { SIM_META(NUMBER, TEXT) } },    { "kind", KIND, { SIM_KIND(NUMBER, TEXT) } },
+	{ "shard", SHARD, { SIM_SHARD(NUMBER, TEXT) } }, { "member", MEMBER, { SIM_MEMBER(NUMBER, TEXT) } },
+	{ "group", RULES, { SIM_RULES(NUMBER, TEXT) } }, { "timeout", TIMEOUT, { SIM_TIMEOUT(NUMBER, TEXT) } },
 };
+#undef NUMBER
+#undef TEXT
 
 /*
  * Databases
@@ -220,18 +154,18 @@ static void dump_text(const struct side *side, char *text, size_t size)
 			const char *is = column->name;
 
 			ADD(" || ' %s=' || coalesce(", column->name);
-			if (column->type == 'n')
+			if (*column->type == 'n')
 				ADD("cast(%s as text), '~')", is);
-			else if (column->type == 'b')
+			else if (*column->type == 'b')
 				ADD("cast(cast(%s as int) as text), '~')", is);
-			else if (column->type == 'l')
+			else if (*column->type == 'l')
 				ADD(lite ? "trim(%s, ','), '~')" : "array_to_string(%s, ','), '~')", is);
 			else if (lite)
 				ADD("case when %s is null then null else lower(hex(cast(%s as blob))) end, '~')", is,
 				    is);
 			else
-				ADD(column->type == 'k' ? "encode(%s, 'hex'), '~')"
-							: "encode(convert_to(%s, 'UTF8'), 'hex'), '~')",
+				ADD(*column->type == 'k' ? "encode(%s, 'hex'), '~')"
+							 : "encode(convert_to(%s, 'UTF8'), 'hex'), '~')",
 				    is);
 		}
 		ADD(" from %s_%s", prefix, tables[i].name);
@@ -383,20 +317,21 @@ void sim_send_news(struct news *news)
 
 static void write_sim_cell(char *to, const struct column *column, const struct version *t)
 {
+	const char null = *column->null;
 	int64_t number = t->n[column->at];
 	const struct text *text = t->s[column->at];
 	size_t at = 0;
 
-	if (strchr("tk", column->type)) {
+	if (strchr("tk", *column->type)) {
 		(void)write_hex(to, text ? text->bytes : NULL, text ? text->len : 0);
-	} else if (column->type == 'l') {
+	} else if (*column->type == 'l') {
 		for (size_t i = 0; text && i < text->len / sizeof(number); i++) {
 			memcpy(&number, text->bytes + i * sizeof(number), sizeof(number));
 			at += (size_t)sprintf(to + at, "%s%" PRId64, i ? "," : "", number);
 		}
 		to[at] = '\0';
-	} else if ((column->null == '0' && number == 0) || (column->null == '-' && number == -1) ||
-		   (column->null == 'N' && !t->n[NEXT_BASE]) || (column->null == 'L' && !t->n[RULES_LIMITED])) {
+	} else if ((null == '0' && number == 0) || (null == '-' && number == -1) || (null == 'N' && !t->n[NEXT_BASE]) ||
+		   (null == 'L' && !t->n[RULES_LIMITED])) {
 		(void)strcpy(to, "~");
 	} else {
 		(void)sprintf(to, "%" PRId64, number);

@@ -16,56 +16,60 @@
 
 enum table { META, KIND, SHARD, MEMBER, RULES, TIMEOUT, EFFECT, ADVISORY, TABLES };
 
-/* Numbers and texts of a row, by table. */
-enum { META_NEXT, META_STORE = 0 };
-enum {
-	KIND_ID,
-	KIND_SHARDS,
-	KIND_MODE, /* -1: null */
-	KIND_HORIZON,
-	KIND_PAUSED,
-	KIND_RUNNING, /* 0: null, like the two below */
-	KIND_EVERY,
-	KIND_BURST,
-	KIND_NAME = 0
-};
-enum { SHARD_ID, SHARD_KIND, SHARD_EPOCH, SHARD_RULES, SHARD_OWNER = 0, SHARD_LEVELS };
-enum { RULES_BUCKET, RULES_KIND, RULES_PAUSED, RULES_LIMITED, RULES_RUNNING, RULES_EVERY, RULES_BURST, RULES_NAME = 0 };
-enum { MEMBER_INCARNATION, MEMBER_UNTIL, MEMBER_WAITS_US /* 0: null */ };
-enum { MEMBER_NAME, MEMBER_KINDS, MEMBER_WAITS, MEMBER_STARTS };
-enum {
-	ID,
-	DUE,
-	BASE,
-	EPOCH,
-	PERIOD,
-	KIND_OF,
-	SHARD_OF,
-	ATTEMPT,
-	STATE,
-	TX,
-	PRIORITY,
-	GRACE,
-	SPREAD,
-	LAST, /* 0: null */
-	NEXT_DUE,
-	NEXT_BASE, /* 0: null, like the others; below 0: settings that are kept for the end of a series' run */
-	NEXT_PERIOD,
-	NEXT_PRIORITY,
-	NEXT_GRACE,
-	NEXT_SPREAD,
-	NUMBERS,
-	KEY = 0,
-	DATA,
-	ERROR,
-	GROUP,
-	SCHEDULE,
-	ZONE,
-	NEXT_DATA,
-	NEXT_SCHEDULE,
-	NEXT_ZONE,
-	TEXTS
-};
+/*
+ * The columns of each table, those with a number and those with a text: their place in struct version, their type,
+ * their name in a database.  Types: n a number, b a bool; t a text, k a key, l a list of kinds.  A number has no null;
+ * instead: 0 0 is null, - -1 is, N null where NEXT_BASE is 0, L where RULES_LIMITED is 0.
+ */
+/* clang-format off */
+#define SIM_META(NUMBER, TEXT) NUMBER(META_NEXT, n, next_number, ) TEXT(META_STORE, t, store)
+#define SIM_KIND(NUMBER, TEXT) \
+	NUMBER(KIND_ID, n, id, ) NUMBER(KIND_SHARDS, n, shards, ) NUMBER(KIND_MODE, n, mode, -) \
+	NUMBER(KIND_HORIZON, n, horizon_us, ) NUMBER(KIND_PAUSED, b, paused, ) NUMBER(KIND_RUNNING, n, running, 0) \
+	NUMBER(KIND_EVERY, n, start_every_us, 0) NUMBER(KIND_BURST, n, burst, 0) \
+	NUMBER(KIND_REMOVED, b, removed, 0) /* no statement of the simulation sets it */ \
+	TEXT(KIND_NAME, t, name)
+#define SIM_SHARD(NUMBER, TEXT) \
+	NUMBER(SHARD_ID, n, id, ) NUMBER(SHARD_KIND, n, kind, ) NUMBER(SHARD_EPOCH, n, epoch, ) \
+	NUMBER(SHARD_RULES, n, rules, ) TEXT(SHARD_OWNER, t, owner) TEXT(SHARD_LEVELS, k, levels)
+#define SIM_MEMBER(NUMBER, TEXT) \
+	NUMBER(MEMBER_INCARNATION, n, incarnation, ) NUMBER(MEMBER_UNTIL, n, until_us, ) \
+	NUMBER(MEMBER_WAITS_US, n, waits_us, 0) TEXT(MEMBER_NAME, t, name) TEXT(MEMBER_KINDS, l, kinds) \
+	TEXT(MEMBER_WAITS, t, waits) TEXT(MEMBER_STARTS, t, starts)
+#define SIM_RULES(NUMBER, TEXT) \
+	NUMBER(RULES_BUCKET, n, bucket, ) NUMBER(RULES_KIND, n, kind, ) NUMBER(RULES_PAUSED, b, paused, ) \
+	NUMBER(RULES_LIMITED, b, running is not null, ) NUMBER(RULES_RUNNING, n, running, L) \
+	NUMBER(RULES_EVERY, n, coalesce(start_every_us, 0), ) NUMBER(RULES_BURST, n, coalesce(burst, 0), ) \
+	TEXT(RULES_NAME, k, grp)
+#define SIM_TIMEOUT(NUMBER, TEXT) \
+	NUMBER(ID, n, id, ) NUMBER(DUE, n, due_us, ) NUMBER(BASE, n, base_us, ) NUMBER(EPOCH, n, epoch, ) \
+	NUMBER(PERIOD, n, period_us, ) NUMBER(KIND_OF, n, kind, ) NUMBER(SHARD_OF, n, shard, ) \
+	NUMBER(ATTEMPT, n, attempt, ) NUMBER(STATE, n, state, ) NUMBER(PRIORITY, n, priority, ) \
+	NUMBER(GRACE, n, grace_us, 0) NUMBER(SPREAD, n, spread_us, 0) NUMBER(LAST, b, last, 0) \
+	NUMBER(NEXT_DUE, n, next_due_us, N) \
+	NUMBER(NEXT_BASE, n, next_base_us, N) /* below 0: settings that are kept for the end of a series' run */ \
+	NUMBER(NEXT_PERIOD, n, next_period_us, N) NUMBER(NEXT_PRIORITY, n, next_priority, N) \
+	NUMBER(NEXT_GRACE, n, next_grace_us, 0) NUMBER(NEXT_SPREAD, n, next_spread_us, 0) \
+	TEXT(KEY, k, key) TEXT(DATA, k, data) TEXT(ERROR, t, error) TEXT(GROUP, k, grp) TEXT(SCHEDULE, t, schedule) \
+	TEXT(ZONE, t, zone) TEXT(NEXT_DATA, k, next_data) TEXT(NEXT_SCHEDULE, t, next_schedule) \
+	TEXT(NEXT_ZONE, t, next_zone)
+#define SIM_PLACE(at, ...) at,
+#define SIM_NO_PLACE(...)
+#define SIM_NUMBERS(columns) columns(SIM_PLACE, SIM_NO_PLACE)
+#define SIM_TEXTS(columns) columns(SIM_NO_PLACE, SIM_PLACE)
+enum { SIM_NUMBERS(SIM_META) };
+enum { SIM_TEXTS(SIM_META) };
+enum { SIM_NUMBERS(SIM_KIND) };
+enum { SIM_TEXTS(SIM_KIND) };
+enum { SIM_NUMBERS(SIM_SHARD) };
+enum { SIM_TEXTS(SIM_SHARD) };
+enum { SIM_NUMBERS(SIM_MEMBER) };
+enum { SIM_TEXTS(SIM_MEMBER) };
+enum { SIM_NUMBERS(SIM_RULES) };
+enum { SIM_TEXTS(SIM_RULES) };
+enum { SIM_NUMBERS(SIM_TIMEOUT) TX, NUMBERS };
+enum { SIM_TEXTS(SIM_TIMEOUT) TEXTS };
+/* clang-format on */
 enum { ADVISORY_KIND, ADVISORY_MAKE, ADVISORY_LOCKS }; /* a row each */
 enum { EFFECT_ITEM, EFFECT_DUE, EFFECT_MISSED, EFFECT_CHILD };
 
