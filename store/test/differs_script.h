@@ -55,7 +55,7 @@ static const struct meaning {
 	MEANING(DRAW, 1, "u"), MEANING(PUT, 4, "IkswbpPgydb"),
 	MEANING(PUT_KEYED, 4, "IkswbpPgyd"), MEANING(PUT_REPLACE, 4, "IkswbpPgydaCzWW"),
 	MEANING(PUT_REVIVE, 4, "IkswbpPgydaCzWW"), MEANING(PUT_SERIES, 4, "IkswbpPgydaCzWW"),
-	MEANING(KEEP_READ, 18, "Bkgyd"), MEANING(KEEP_LOCK, 1, "i"), MEANING(KEEP_NOW, 4, "iUTpPCzWWd"),
+	MEANING(KEEP_READ, 15, "BkgypPCzaad"), MEANING(KEEP_LOCK, 1, "i"), MEANING(KEEP_NOW, 4, "iUTpPCzWWd"),
 	MEANING(KEEP_NEXT, 4, "ijJpPCzWWdb"),
 	MEANING(STORE, 3, "K"), MEANING(HERE, 1, "h"), MEANING(OTHERS, 1, "sN"),
 	MEANING(RULES, 7, "s"), MEANING(RULES_OWN, 7, "Bk"), MEANING(RULES_RUN, 8, "sEtic"),

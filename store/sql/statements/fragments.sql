@@ -130,16 +130,24 @@ coalesce(next_base_us, -1) < 0
 last is null and {NOT_REPLACED}
 
 --: fragment KEPT_ROW
--- What a put that keeps the due time reads of a series; the last columns are the settings that hold after a run,
--- without the data. next_base_us may be 0. So may due_us, but only while a cron line has no time yet.
-t.id, t.state, t.due_us, t.base_us, t.attempt, coalesce(t.next_due_us, 0), coalesce(t.next_base_us, 0),
-  t.last is not null, t.next_base_us is not null, t.due_us > 0 or t.schedule is null,
-  case when t.next_base_us is null then t.period_us else t.next_period_us end,
-  case when t.next_base_us is null then t.schedule else t.next_schedule end,
-  case when t.next_base_us is null then t.zone else t.next_zone end,
-  coalesce(case when t.next_base_us is null then t.grace_us else t.next_grace_us end, 0),
-  coalesce(case when t.next_base_us is null then t.spread_us else t.next_spread_us end, 0),
-  case when t.next_base_us is null then t.priority else t.next_priority end
+-- A series that a program declares again, with the settings that hold last: those that wait for the end of a run, or
+-- those of the row.
+with t as (select x.*, case when next_base_us is null then period_us else next_period_us end its_period,
+  case when next_base_us is null then schedule else next_schedule end line,
+  case when next_base_us is null then zone else next_zone end its_zone,
+  case when next_base_us is null then grace_us else next_grace_us end grace,
+  case when next_base_us is null then spread_us else next_spread_us end spread,
+  case when next_base_us is null then priority else next_priority end its_priority,
+  case when next_base_us is null then data else next_data end bytes
+  from @_timeout x
+  where x.bucket = ?1 and x.kind = ?2 and x.grp = ?3 and x.key = ?4)
+select id, state, due_us, base_us, attempt, coalesce(next_due_us, 0), coalesce(next_base_us, 0), last is not null,
+  next_base_us is not null, due_us > 0 or schedule is null, its_period, line is not null, {SAME_LINE},
+  {SAME_LINE} and its_period = ?5 and its_priority = ?6 and coalesce(grace, 0) = ?9 and coalesce(spread, 0) = ?10
+
+--: fragment SAME_LINE
+-- The same cron line in the same zone as those of the put, or none.
+coalesce(line, '') = coalesce(?7, '') and coalesce(its_zone, '') = coalesce(?8, '')
 
 --: fragment NEXT_GOES
 next_due_us = null, next_base_us = null, next_period_us = null, next_priority = null, next_schedule = null,

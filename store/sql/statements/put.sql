@@ -67,20 +67,14 @@ with {SENT} {MANY_POSTGRESQL} {IN_USE} nothing {RETURNING}
 --: postgresql
 {ALONE_POSTGRESQL} {IN_USE} nothing {RETURNING}
 
---: KEEP_READ keep (bucket int, kind int, grp key, key key, data data)
--- Reads a series that a program declares again: its settings, as they hold last, and whether its data is the same;
--- rows_keep.c.
+--: KEEP_READ keep (bucket int, kind int, grp key, key key, period_us bigint, priority int, schedule text, zone text,
+--:   grace_us bigint, spread_us bigint, data data)
+-- Reads a series that a program declares again, and whether its settings are the same; rows_keep.c. next_base_us may be
+-- 0. So may due_us, but only while a cron line has no time yet.
 --: sqlite
-select {KEPT_ROW},
-  coalesce(case when t.next_base_us is null then t.data else t.next_data end, x'') = coalesce(?5, x''), @now
-  from @_timeout t
-  where t.bucket = ?1 and t.kind = ?2 and t.grp = ?3 and t.key = ?4
+{KEPT_ROW} and coalesce(bytes, x'') = coalesce(?11, x''), @now from t
 --: postgresql
-select {KEPT_ROW},
-  coalesce(case when t.next_base_us is null then t.data else t.next_data end, ''::bytea)
-    = coalesce(?5, ''::bytea), @now
-  from @_timeout t
-  where t.bucket = ?1 and t.kind = ?2 and t.grp = ?3 and t.key = ?4
+{KEPT_ROW} and coalesce(bytes, ''::bytea) = coalesce(?11, ''::bytea), @now from t
 
 --: KEEP_LOCK keep (id bigint)
 -- Locks the row of a series whose settings are about to change.

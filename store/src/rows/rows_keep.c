@@ -23,23 +23,16 @@ struct kept {
 	bool is_series;
 	bool was_put;   /* next_... is set: settings or a replacement wait for the end of a run */
 	bool has_time;  /* false: a cron line whose first time is not known yet */
-	bool same_line; /* the same line in the same zone, or both have a period */
+	bool same_line; /* the same line in the same zone, or no line in both */
 	bool same;      /* all settings are the same */
 	hwt_store_state state;
 	unsigned attempt;
 	int64_t id, due_us, base_us, next_due_us, next_base_us, period_us, now_us;
 };
 
-static bool is_text(const struct hwts_value *value, const char *text)
-{
-	return text ? value->bytes && value->len == strlen(text) && memcmp(value->bytes, text, value->len) == 0
-		    : !value->bytes;
-}
-
 static int found(void *ctx, const struct hwts_value *row)
 {
 	struct kept *kept = ctx;
-	const struct hwts_put *put = kept->put;
 
 	kept->is_there = true;
 	kept->id = row[0].number;
@@ -53,26 +46,42 @@ static int found(void *ctx, const struct hwts_value *row)
 	kept->was_put = row[8].number != 0;
 	kept->has_time = row[9].number != 0;
 	kept->period_us = hwts_within(row[10].number, HWTS_LONGEST_PERIOD_US);
-	kept->is_series = kept->period_us > 0 || row[11].bytes;
-	kept->same_line = is_text(&row[11], put->schedule) && is_text(&row[12], put->zone);
-	kept->same = kept->same_line && kept->period_us == put->period_us && row[13].number == put->grace_us &&
-		     row[14].number == put->spread_us && row[15].number == put->priority && row[16].number;
-	kept->now_us = row[17].number;
+	kept->is_series = kept->period_us > 0 || row[11].number;
+	kept->same_line = row[12].number != 0;
+	kept->same = row[13].number != 0;
+	kept->now_us = row[14].number;
 	return 0;
+}
+
+/* Writes the settings of a put as parameters, in the order of KEEP_READ, KEEP_NOW and KEEP_NEXT.  Returns how many. */
+static size_t set_settings(const struct hwts_put *put, struct hwts_value *args)
+{
+	const struct hwts_value settings[] = {
+		HWTS_NUMBER(put->period_us),
+		HWTS_NUMBER(put->priority),
+		HWTS_TEXT(put->schedule),
+		HWTS_TEXT(put->zone),
+		HWTS_NUMBER(put->grace_us),
+		HWTS_NUMBER(put->spread_us),
+		HWTS_BYTES(put->len ? put->data : NULL, put->len),
+	};
+
+	memcpy(args, settings, sizeof(settings));
+	return HWTS_COUNT(settings);
 }
 
 static int read_kept(struct hwts_conn *conn, struct kept *kept, bool locks)
 {
 	const struct hwts_put *put = kept->put;
-	struct hwts_value id = HWTS_NUMBER(kept->id), group = HWTS_TEXT(put->group ? put->group : ""),
-			  data = HWTS_BYTES(put->len ? put->data : NULL, put->len);
+	struct hwts_value id = HWTS_NUMBER(kept->id), group = HWTS_TEXT(put->group ? put->group : "");
 	struct hwts_step steps[] = {
 		HWTS_DO(KEEP_LOCK, id),
 		HWTS_ASK(KEEP_READ, found, kept, HWTS_NUMBER(put->drawn & (HWTS_BUCKETS - 1)),
-			 HWTS_NUMBER(put->kind.id), group, HWTS_TEXT(put->key), data),
+			 HWTS_NUMBER(put->kind.id), group, HWTS_TEXT(put->key)),
 	};
 
 	kept->is_there = false;
+	set_settings(put, steps[1].args + 4);
 	return hwts_run(conn, steps + !locks, HWTS_COUNT(steps) - !locks, HWTS_OPEN);
 }
 
@@ -145,16 +154,12 @@ static int change(struct hwts_conn *conn, struct kept *kept)
 		return 0;
 	}
 	put->stays = waits && !starts_new;
-	step = (struct hwts_step){
-		.sql = waits ? HWTS_SQL_KEEP_NEXT : HWTS_SQL_KEEP_NOW,
-		.args = { HWTS_NUMBER(kept->id), HWTS_NUMBER(due_us),
-			  HWTS_NUMBER(waits && !replaces ? -1 - base_us : base_us), HWTS_NUMBER(put->period_us),
-			  HWTS_NUMBER(put->priority), HWTS_TEXT(put->schedule), HWTS_TEXT(put->zone),
-			  HWTS_NUMBER(put->grace_us), HWTS_NUMBER(put->spread_us),
-			  HWTS_BYTES(put->len ? put->data : NULL, put->len), HWTS_NUMBER(starts_new) },
-		.each = hwts_accepted,
-		.ctx = put
-	};
+	step = (struct hwts_step){ .sql = waits ? HWTS_SQL_KEEP_NEXT : HWTS_SQL_KEEP_NOW,
+				   .args = { HWTS_NUMBER(kept->id), HWTS_NUMBER(due_us),
+					     HWTS_NUMBER(waits && !replaces ? -1 - base_us : base_us) },
+				   .each = hwts_accepted,
+				   .ctx = put };
+	step.args[3 + set_settings(put, step.args + 3)] = (struct hwts_value)HWTS_NUMBER(starts_new);
 	return hwts_run(conn, &step, 1, HWTS_OPEN);
 }
 

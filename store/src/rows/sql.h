@@ -53,7 +53,7 @@ struct hwts_value {
 #define HWTS_TEXT(value) { .bytes = (value), .len = (value) ? strlen(value) : 0 }
 /* clang-format on */
 #define HWTS_ARGS 15
-#define HWTS_COLUMNS 18
+#define HWTS_COLUMNS 15
 
 typedef int hwts_each(void *ctx, const struct hwts_value *row);
 

@@ -419,20 +419,13 @@ static void begin_row(struct act *act, struct row *row)
 
 static void emit_begun(struct act *act, const struct version *t)
 {
-	struct hwts_value values[14] = { { .number = t->n[ID] },
-					 { .number = t->n[DUE] },
-					 { .number = t->n[BASE] },
-					 { .number = t->n[PERIOD] },
-					 { .number = t->n[ATTEMPT] },
-					 sim_text_value(t->s[KEY]),
-					 sim_text_value(t->s[DATA]),
-					 { .number = act->now_us },
-					 sim_text_value(t->s[GROUP]),
-					 sim_text_value(t->s[SCHEDULE]),
-					 sim_text_value(t->s[ZONE]),
-					 { .number = t->n[GRACE] },
-					 { .number = t->n[SPREAD] },
-					 { .number = t->n[EPOCH] } };
+	struct hwts_value values[14] = { { .number = t->n[ID] },      { .number = t->n[DUE] },
+					 { .number = t->n[BASE] },    { .number = t->n[PERIOD] },
+					 { .number = t->n[ATTEMPT] }, sim_text_value(t->s[KEY]),
+					 sim_text_value(t->s[DATA]),  { .number = act->now_us },
+					 sim_text_value(t->s[GROUP]), sim_text_value(t->s[SCHEDULE]),
+					 sim_text_value(t->s[ZONE]),  { .number = t->n[GRACE] },
+					 { .number = t->n[SPREAD] },  { .number = t->n[EPOCH] } };
 
 	sim_emit(act, values, HWTS_COUNT(values));
 }
@@ -653,33 +646,42 @@ static int end_next(struct act *act, struct row *row)
  * A series that a program declares again
  */
 
+static bool is_bytes(const struct text *text, const struct hwts_value *value)
+{
+	return (text ? text->len : 0) == value->len &&
+	       (value->len == 0 || memcmp(text->bytes, value->bytes, value->len) == 0);
+}
+
 static int keep_read(struct act *act)
 {
 	EACH_SEEN (act, TIMEOUT, t) {
 		bool next = t->n[NEXT_BASE] != 0;
-		const struct text *data = t->s[next ? NEXT_DATA : DATA];
-		size_t len = data ? data->len : 0;
-		struct hwts_value values[] = { { .number = t->n[ID] },
-					       { .number = t->n[STATE] },
-					       { .number = t->n[DUE] },
-					       { .number = t->n[BASE] },
-					       { .number = t->n[ATTEMPT] },
-					       { .number = t->n[NEXT_DUE] },
-					       { .number = t->n[NEXT_BASE] },
-					       { .number = t->n[LAST] },
-					       { .number = next },
-					       { .number = t->n[DUE] > 0 || !t->s[SCHEDULE] },
-					       { .number = t->n[next ? NEXT_PERIOD : PERIOD] },
-					       sim_text_value(t->s[next ? NEXT_SCHEDULE : SCHEDULE]),
-					       sim_text_value(t->s[next ? NEXT_ZONE : ZONE]),
-					       { .number = t->n[next ? NEXT_GRACE : GRACE] },
-					       { .number = t->n[next ? NEXT_SPREAD : SPREAD] },
-					       { .number = t->n[next ? NEXT_PRIORITY : PRIORITY] },
-					       { .number = len == TEXT_ARG(4)->len &&
-							   (len == 0 ||
-							    memcmp(data->bytes, TEXT_ARG(4)->bytes, len) == 0) },
-					       { .number = act->now_us } };
+		bool same_line = is_bytes(t->s[next ? NEXT_SCHEDULE : SCHEDULE], TEXT_ARG(6)) &&
+				 is_bytes(t->s[next ? NEXT_ZONE : ZONE], TEXT_ARG(7));
+		bool same = same_line && t->n[next ? NEXT_PERIOD : PERIOD] == NUMBER_ARG(4) &&
+			    t->n[next ? NEXT_PRIORITY : PRIORITY] == NUMBER_ARG(5) &&
+			    t->n[next ? NEXT_GRACE : GRACE] == NUMBER_ARG(8) &&
+			    t->n[next ? NEXT_SPREAD : SPREAD] == NUMBER_ARG(9) &&
+			    is_bytes(t->s[next ? NEXT_DATA : DATA], TEXT_ARG(10));
+		int64_t numbers[] = { t->n[ID],
+				      t->n[STATE],
+				      t->n[DUE],
+				      t->n[BASE],
+				      t->n[ATTEMPT],
+				      t->n[NEXT_DUE],
+				      t->n[NEXT_BASE],
+				      t->n[LAST],
+				      next,
+				      t->n[DUE] > 0 || !t->s[SCHEDULE],
+				      t->n[next ? NEXT_PERIOD : PERIOD],
+				      t->s[next ? NEXT_SCHEDULE : SCHEDULE] != NULL,
+				      same_line,
+				      same,
+				      act->now_us };
+		struct hwts_value values[HWTS_COUNT(numbers)] = { 0 };
 
+		for (size_t i = 0; i < HWTS_COUNT(numbers); i++)
+			values[i].number = numbers[i];
 		if (sim_is_in_group(act, t, 0) && sim_is_text(t->s[KEY], TEXT_ARG(3)))
 			sim_emit(act, values, HWTS_COUNT(values));
 	}
