@@ -4,11 +4,11 @@
 # for that schema and prefix, and @ for the prefix alone.
 BEGIN { print "/* Made of store/sql by lines.awk. */" }
 /^ *--/ { next }
+comma == "" { sub(/ +-- .*/, "") }
 /[`@]/ {
 	print FILENAME ":" FNR ": ` and @ stand for the schema and the prefix" >"/dev/stderr"
 	exit 1
 }
-comma == "" { sub(/ +-- .*/, "") }
 /^$/ && !begun { next }
 {
 	begun = 1

@@ -10,7 +10,7 @@ create table if not exists hwt_meta (
   version integer not null,
   next_number integer not null,
   store text not null,
-  boot text);                    -- the boot on whose clock leases are measured
+  boot text);                    -- SQLite alone: the boot on whose clock the leases are
 
 create table if not exists hwt_kind (
   id integer primary key,
@@ -38,7 +38,7 @@ create table if not exists hwt_member (
   incarnation integer not null,
   until_us integer not null,
   waits_us integer,
-  kinds text not null,           -- with a comma before and behind each id
+  kinds text not null,
   waits text,
   starts text)
   without rowid;
@@ -87,11 +87,11 @@ create index if not exists hwt_due on hwt_timeout (shard, due_us);
 create index if not exists hwt_ofgroup on hwt_timeout (bucket, kind, grp, due_us) where grp <> '';
 create unique index if not exists hwt_key on hwt_timeout (bucket, kind, grp, key) where key is not null;
 
--- News for other processes: rows that are due soon (id), changed rules (-2), or "look at the shards" (0).
+-- SQLite alone: news for other processes. On PostgreSQL NOTIFY brings it.
 create table if not exists hwt_hint (
-  seq integer primary key autoincrement,
-  id integer not null,
-  due_us integer not null,
-  shard integer not null,
+  seq integer primary key autoincrement, -- in the order of commits
+  id integer not null,           -- the row that is due soon; -2: rules have changed; 0: look at the shards
+  due_us integer not null,       -- when that row is due
+  shard integer not null,        -- whose holder it is for; -1: everybody
   len integer not null,          -- of the row's data
-  at_us integer not null);
+  at_us integer not null);       -- when it was written
