@@ -39,6 +39,11 @@ struct sqlite_db {
 	} * waiting, **waiting_end;
 	int64_t patience_ns; /* the longest wait to be the writer and for SQLite's lock, together; a test changes it */
 
+	/* The keeper of the log; guarded by lock. */
+	pthread_cond_t log_grew;
+	pthread_t keeper;
+	bool has_keeper, log_is_long;
+
 	/* The identity of the log, as the first connection found it, while there is a connection; guarded by lock. */
 	unsigned connections;
 	struct hwts_sqlite_log {
@@ -124,7 +129,8 @@ int hwts_sqlite_check_caller(const struct sqlite_conn *conn);
 
 /* sqlite_log.c */
 int hwts_sqlite_wal_hook(void *arg, sqlite3 *handle, const char *name, int pages);
-void hwts_sqlite_tend(struct hwts_conn *conn);
+void hwts_sqlite_start_keeper(struct sqlite_db *db); /* if there is none */
+void hwts_sqlite_stop_keeper(struct sqlite_db *db);
 
 /* sqlite_writer.c */
 /* False: other threads wrote until then. */
@@ -139,6 +145,6 @@ int hwts_sqlite_prepare(struct hwts_conn *conn);
 int hwts_sqlite_listen(struct hwts_conn *conn, const struct hwts_shard_row *shards, size_t n, bool on);
 int hwts_sqlite_news_fd(struct hwts_conn *conn);
 int hwts_sqlite_news(struct hwts_conn *conn, bool signalled, hwts_hear *hear, void *ctx, int64_t *again_ns);
-void hwts_sqlite_tend_hints(struct sqlite_conn *conn);
+void hwts_sqlite_tend(struct hwts_conn *conn);
 
 #endif

@@ -86,6 +86,7 @@ static int open_db(const char *url, struct hwts_db **out)
 	db->db.file = db->path;
 	pthread_mutex_init(&db->lock, NULL);
 	hwts_cond_init(&db->unlocked);
+	hwts_cond_init(&db->log_grew);
 	db->waiting_end = &db->waiting;
 	db->patience_ns = HWTS_SQLITE_PATIENCE_NS;
 	*out = &db->db;
@@ -98,6 +99,7 @@ static void close_db(struct hwts_db *base)
 
 	pthread_mutex_destroy(&db->lock);
 	pthread_cond_destroy(&db->unlocked);
+	pthread_cond_destroy(&db->log_grew);
 	free(db->path);
 	free(db);
 	atomic_fetch_sub_explicit(&databases, 1, memory_order_relaxed); /* Relaxed: as in refuse_after_fork. */
@@ -120,6 +122,8 @@ static void disconnect(struct hwts_conn *base)
 {
 	struct sqlite_conn *conn = sqlite_conn(base);
 
+	if (base->role == HWTS_CONTROL)
+		hwts_sqlite_stop_keeper(sqlite_db(base));
 	if (conn->inotify >= 0)
 		close(conn->inotify);
 	close_handle(conn);
@@ -218,6 +222,8 @@ static int connect(struct hwts_db *base, enum hwts_role role, struct hwts_conn *
 		close_handle(conn);
 		return rc;
 	}
+	if (role == HWTS_CONTROL)
+		hwts_sqlite_start_keeper(db);
 	*out = &conn->conn;
 	return 0;
 }

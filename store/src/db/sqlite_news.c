@@ -172,10 +172,11 @@ static int remove_hints(struct sqlite_conn *conn, int64_t now_us)
  *
  * A hint with a time in the future is from a clock that was ahead.  It is removed too, as later hints are behind it.
  */
-void hwts_sqlite_tend_hints(struct sqlite_conn *conn)
+void hwts_sqlite_tend(struct hwts_conn *base)
 {
+	struct sqlite_conn *conn = sqlite_conn(base);
 	int64_t now_us = hwts_wall_us(), any;
-	int64_t enough_ns = hwt_now() + conn->conn.db->lease_us * 1000 / 12;
+	int64_t enough_ns = hwt_now() + base->db->lease_us * 1000 / 12;
 
 	if (hwts_sqlite_ask(conn, &any,
 			    "select exists (select 1 from (select at_us from @_hint order by seq limit 1)"
