@@ -13,7 +13,6 @@
 
 #define LOG_PART_PAGES 1000
 #define LOG_LONG_PAGES 16384           /* 64 MiB: the log is to begin again */
-#define LOG_NET_PAGES 20000            /* the keeper has not come to it: commits help */
 #define APART_NS HWT_MS(50)            /* between two copies */
 #define RESTART_PATIENCE_NS HWT_MS(30) /* how long to wait for readers of the log; writers wait as long */
 #define RESTART_APART_NS HWT_S(2)      /* after a restart that a reader has prevented */
@@ -40,7 +39,7 @@ int hwts_sqlite_wal_hook(void *arg, sqlite3 *handle, const char *name, int pages
 	bool grew = parts > conn->log_parts, is_kept = parts > 0 && ask_keeper(sqlite_db(&conn->conn));
 
 	conn->log_parts = parts;
-	if (grew && (!is_kept || pages > LOG_NET_PAGES))
+	if (grew && !is_kept)
 		(void)sqlite3_wal_checkpoint_v2(handle, name, SQLITE_CHECKPOINT_PASSIVE, NULL, NULL);
 	return SQLITE_OK;
 }
