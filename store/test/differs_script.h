@@ -441,6 +441,9 @@ static void draw_statement(struct move *move, enum hwts_sql sql, struct subject 
 	bool has_array = false;
 
 	move->step = (struct hwts_step){ .sql = sql };
+	if (strlen(types) != strlen(domain))
+		fprintf(stderr, "%s: %zu parameters, and a domain for %zu\n", meanings[sql].name, strlen(types),
+			strlen(domain));
 	REQUIRE(strlen(types) == strlen(domain));
 	if (sql == HWTS_SQL_PUT && draw(4))
 		picks.of[0] = new_subject(picks.of[0], SAME_GROUP); /* without a key */

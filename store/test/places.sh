@@ -37,6 +37,11 @@ result the_page_of_the_tables_is_made_of_the_scripts "$(awk -f store/sql/schema.
 	store/sql/tables_sqlite.sql store/doc/schema.md | diff - store/doc/schema.md && [ "$(grep -c '^| `' store/doc/schema.md)" -ge 60 ] ||
 	echo "make schema")"
 
+version=$(sed -nE 's/^#define HWTS_VERSION ([0-9]+) .*/\1/p' store/src/rows/engine.h)
+result the_version_of_the_tables_is_everywhere "$([ -n "$version" ] || echo 'engine.h has none'
+	grep -q "^insert into hwt_meta values (1, $version, " store/sql/tables_postgresql.sql || echo "tables_postgresql.sql: not $version"
+	grep -q "another version than $version" store/doc/store.md || echo "store.md: not $version")"
+
 # The simulation is of PostgreSQL, and removes no kind.
 statements=$(sed -nE 's/^--: ([A-Z_]+) [a-z].*/\1/p' store/sql/statements/*.sql)
 result a_statement_is_everywhere "$([ "$(echo "$statements" | wc -l)" -ge 70 ] || echo "few statements"

@@ -11,6 +11,11 @@ const struct hwts_statement hwts_statements[HWTS_SQLS] = {
 #undef HWTS_STATEMENT
 };
 
+#define HWTS_STATEMENT(is, word, types, sqlite, postgres)                                                              \
+	_Static_assert(sizeof(types) <= HWTS_ARGS + 1, #is " has more parameters than HWTS_ARGS");
+#include "sql/statements.h"
+#undef HWTS_STATEMENT
+
 static const char *const POSTGRES_NOW = "(select (extract(epoch from clock_timestamp()) * 1000000)::bigint)";
 
 struct output {
