@@ -36,7 +36,8 @@ $(BUILD)/made/sql/%.h: store/sql/lines.awk store/sql/%.sql
 
 schema: ## writes the tables of store/doc/schema.md, of the comments in the SQL
 	$(Q)mkdir -p $(BUILD)/made && awk -f store/sql/schema.awk store/sql/tables_postgresql.sql \
-		store/sql/tables_sqlite.sql store/doc/schema.md >$(BUILD)/made/schema.md && mv $(BUILD)/made/schema.md store/doc/schema.md
+		store/sql/tables_sqlite.sql store/doc/schema.md >$(BUILD)/made/schema.md && \
+		mv $(BUILD)/made/schema.md store/doc/schema.md
 .PHONY: schema
 
 # For both libraries: it waits for a database, not for its own calls.

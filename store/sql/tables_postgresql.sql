@@ -38,8 +38,8 @@ create table hwt_shard (
   id int primary key,            -- kind * 1024 + number
   kind int not null,             -- the id of the kind
   owner text,                    -- the name of the process that holds it
-  levels bytea)                  -- buckets of tokens that were not full when it was given; null: nobody knows them, and
-                                 -- they begin empty, but full at the first take
+  levels bytea)                  -- the buckets of tokens that were not full when the shard was given; null: nobody
+                                 -- knows them, and they begin empty, but full at the first take
   with (fillfactor = 50);
 create index "hwt_ofkind" on hwt_shard (kind);
 
@@ -107,7 +107,7 @@ create table hwt_timeout (
   last bool,                     -- true: it was cancelled while it runs, and goes when this run ends; null: it was not
   error text,                    -- of its last run
   data bytea,                    -- what the program gave
-  next_data bytea,               -- the data of that
+  next_data bytea,               -- the data of what has replaced the row while it runs
   primary key (id, bucket))      -- each unique index has the bucket, so the table may be partitioned by it
   with (fillfactor = 50, autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 5000);
 -- A begin is a HOT update: no index has state, epoch or attempt, and the fillfactor leaves room.
