@@ -71,6 +71,25 @@ TEST(a_clock_that_is_put_back_leaves_a_series_on_its_grid)
 	end_series(&series);
 }
 
+static int64_t leapt_ns(const struct series *series)
+{
+	return LOCKED(series->store, series->store->clock->leapt_ns);
+}
+
+/*
+ * A lease passes.  Control may still have an answer from before the clock was set ahead, and the lease then counts anew
+ * from the next one: then one more passes.
+ */
+static void stay_ahead(struct series *series, int64_t leases)
+{
+	int64_t boot_ns = hwts_boot_ns();
+
+	WAIT_FOR((clock_was_set(series->store, YEARS_US), leapt_ns(series) != 0));
+	atomic_store(&hwts_test_boot_ns, leases * HWT_S(601));
+	WAIT_FOR((clock_was_set(series->store, YEARS_US),
+		  atomic_load(&series->ran) != 0 || leapt_ns(series) > boot_ns + HWT_S(600)));
+}
+
 TEST(a_clock_that_is_years_ahead_for_a_moment_leaves_a_series_on_its_grid)
 {
 	struct series series = { .back_us = 0 };
@@ -88,9 +107,8 @@ TEST(a_clock_that_is_years_ahead_for_a_moment_leaves_a_series_on_its_grid)
 	clock_was_set(series.store, YEARS_US);
 	WAIT_FOR(stats_of_store(series.store).begun >= 2);
 	CHECK_INT(settled_stats(series.store).done, ==, 0);
-	WAIT_FOR(LOCKED(series.store, series.store->clock->leapt_ns) != 0); /* the lease counts from here on */
-	atomic_store(&hwts_test_boot_ns, HWT_S(601));
-	clock_was_set(series.store, YEARS_US);
+	for (int64_t leases = 1; leases <= 3 && atomic_load(&series.ran) == 0; leases++)
+		stay_ahead(&series, leases);
 	CHECK(wait_count(&series.ran, 1));
 	CHECK_INT(info_of_series(&series).due_us, >, series.first_us + YEARS_US - 2 * HOUR_US);
 	CHECK_INT(atomic_load(&series.missed[0]), >, 100000);
@@ -110,6 +128,48 @@ TEST(a_series_that_is_due_while_the_clock_is_years_ahead_runs_and_goes_on_by_a_p
 	CHECK_INT(atomic_load(&series.missed[0]), ==, 0);
 	CHECK_INT(info_of_series(&series).due_us, ==, series.first_us + HOUR_US);
 	end_series(&series);
+}
+
+static struct hwts_trip trip_of_now(void)
+{
+	struct hwts_trip trip = { .slept_ns = hwts_clock_slept_ns() };
+
+	trip.sent_ns = hwt_now();
+	return trip;
+}
+
+static void sample(hwt_store *store, int64_t db_us, struct hwts_trip trip)
+{
+	trip.reply_ns = hwt_now();
+	pthread_mutex_lock(&store->lock);
+	(void)hwts_clock_sample(store, db_us, &trip);
+	pthread_mutex_unlock(&store->lock);
+}
+
+/* The process stands still for an hour between the database's answer and its reading. */
+TEST(an_answer_that_is_read_late_is_no_leap)
+{
+	CLOSING hwt_store *store = fresh_store();
+	const struct hwts_clock *clock = store->clock;
+	struct hwts_trip first = trip_of_now();
+	int64_t db_us = now_us(), steady_us;
+
+	sample(store, db_us, first);
+	steady_us = clock->steady_us;
+	atomic_store(&hwts_test_boot_ns, HWT_S(3600));
+	sample(store, db_us, first);
+	CHECK_INT(clock->steady_us, ==, steady_us);
+	sample(store, db_us + HOUR_US, trip_of_now());
+	CHECK_INT(clock->leapt_ns, ==, 0);
+	/* An answer to an older question ends no leap; one to a younger question does, and the clock is put back. */
+	sample(store, db_us + YEARS_US, trip_of_now());
+	CHECK_INT(clock->leapt_ns, !=, 0);
+	sample(store, db_us, first);
+	CHECK_INT(clock->leapt_ns, !=, 0);
+	sample(store, db_us - HOUR_US, trip_of_now());
+	CHECK_INT(clock->leapt_ns, ==, 0);
+	CHECK_INT(steady_us - clock->steady_us, >=, 2 * HOUR_US);
+	atomic_store(&hwts_test_boot_ns, 0);
 }
 
 /*

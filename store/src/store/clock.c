@@ -18,16 +18,22 @@
  * A clock that is wrong for a moment must not move the grid of a series: if it were years ahead for a second, all
  * periods of these years would be merged into one run.  So a clock that is ahead by more than a lease is believed only
  * after a lease.  CLOCK_BOOTTIME goes on while the machine sleeps, so waking up is no leap.
+ *
+ * An answer counts from its question on, as the process may stand still before it reads the answer.  An answer to an
+ * older question than the last one is left out.
  */
-static void follow(hwt_store *store, int64_t db_us)
+static void follow(hwt_store *store, int64_t db_us, const struct hwts_trip *trip)
 {
 	struct hwts_clock *clock = store->clock;
-	int64_t boot_ns = hwts_boot_ns(), ahead_us = db_us - boot_ns / 1000 - clock->steady_us;
+	int64_t asked_ns = trip->sent_ns + trip->slept_ns, ahead_us = db_us - asked_ns / 1000 - clock->steady_us;
 
+	if (asked_ns < clock->asked_ns)
+		return;
+	clock->asked_ns = asked_ns;
 	if (clock->known && ahead_us > store->config.lease_ns / 1000) {
 		if (clock->leapt_ns == 0)
-			clock->leapt_ns = boot_ns;
-		if (boot_ns - clock->leapt_ns < store->config.lease_ns)
+			clock->leapt_ns = asked_ns;
+		if (asked_ns - clock->leapt_ns < store->config.lease_ns)
 			return;
 	}
 	clock->steady_us += ahead_us;
@@ -45,7 +51,9 @@ int64_t hwts_clock_without_leap_us(const hwt_store *store, int64_t db_us)
 /* How long the machine has slept: CLOCK_MONOTONIC stands still then, CLOCK_BOOTTIME does not. */
 int64_t hwts_clock_slept_ns(void)
 {
-	return hwts_boot_ns() - hwt_now();
+	int64_t boot_ns = hwts_boot_ns(); /* first, so that a stop of the process between the two is no sleep */
+
+	return boot_ns - hwt_now();
 }
 
 /*
@@ -60,7 +68,7 @@ bool hwts_clock_sample(hwt_store *store, int64_t db_us, const struct hwts_trip *
 	int64_t before_ns = clock->offset_ns;
 	bool contradicts = clock->offset_ns < low_ns || clock->offset_ns > high_ns, moved;
 
-	follow(store, db_us);
+	follow(store, db_us, trip);
 	clock->best_ns += clock->best_ns / 4;
 	if (clock->known && trip_ns > clock->best_ns && !contradicts)
 		return false;

@@ -11,6 +11,7 @@ struct hwts_clock {
 	int64_t slept_ns;   /* CLOCK_BOOTTIME - CLOCK_MONOTONIC at that sample */
 	int64_t best_ns;    /* the shortest round trip, growing with age */
 	int64_t steady_us;  /* database - CLOCK_BOOTTIME without leaps: for the grids of series */
+	int64_t asked_ns;   /* CLOCK_BOOTTIME of the newest question that has an answer */
 	int64_t leapt_ns;   /* CLOCK_BOOTTIME when the database's clock leapt ahead of steady_us; 0: no leap */
 	int64_t trusted_ns; /* CLOCK_BOOTTIME: I3 */
 	bool known;
