@@ -50,6 +50,12 @@ head != "" && !/^--:   / { fail("\"" head "\" is no head") }
 	engine = "fragment"
 	next
 }
+/^--: each / {
+	if (columns > 0)
+		fail("each stands twice")
+	columns = split(substr($0, 10), column, ", *")
+	next
+}
 /^--: (sqlite|postgresql)$/ {
 	engine = $2
 	next
@@ -81,7 +87,21 @@ function expanded(text,    fragment) {
 			fail("there is no fragment " fragment)
 		text = substr(text, 1, RSTART - 1) text_of_fragment(fragment) substr(text, RSTART + RLENGTH)
 	}
+	while (match(text, /\{each: [^{}]*\}/))
+		text = substr(text, 1, RSTART - 1) list(substr(text, RSTART + 7, RLENGTH - 8)) substr(text, RSTART + RLENGTH)
 	return text
+}
+
+# The item for each column, with its name for #.
+function list(item,    i, one, items) {
+	if (columns == 0 || item !~ /#/)
+		fail("{each: " item "} has no columns, or no #")
+	for (i = 1; i <= columns; i++) {
+		one = item
+		gsub(/#/, column[i], one)
+		items = items (i > 1 ? ", " : "") one
+	}
+	return items
 }
 
 function text_of_fragment(fragment) {

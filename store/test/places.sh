@@ -32,6 +32,24 @@ result a_column_of_a_timeout_is_everywhere "$([ "$(columns timeout sqlite | wc -
 		lacking "$column" store/test/sim/tables.h
 		cat store/sql/statements/*.sql | grep -qw "$column" || echo "$column: no statement has it"
 	done)"
+# NAME: the block of a statement or a fragment.
+block() {
+	sed -n "/^--: \(fragment \)*$1\( \|$\)/,/^$/p" store/sql/statements/*.sql
+}
+# But for the times, which are not in `each`.
+next=$(columns timeout sqlite | sed -n 's/^next_//p' | grep -vx 'due_us\|base_us')
+result a_column_that_a_put_sets_is_in_each_list "$([ "$(echo "$next" | wc -l)" -ge 7 ] || echo "few: $next"
+	[ "$next" = "$(sed -n 's/^--: each //p' store/sql/statements/fragments.sql | tr -d ' ' | tr , '\n' | sort)" ] ||
+		echo "fragments.sql: not each of" $next
+	for column in $next; do
+		for name in ALONE_INTO KEEP_NOW KEEP_NEXT; do
+			block $name | grep -qwE "(next_)?$column" || echo "$column: not in $name"
+		done
+		{ block KEPT_ROW; block SAME_LINE; block KEEP_READ; } | grep -qw "its_$column" || echo "$column: not compared by KEEP_READ"
+		grep -qE " $column = t.next_$column" store/sql/functions.sql || echo "$column: not taken by hwt_reschedule"
+		[ "$(grep -o "[^.]next_$column = " store/sql/functions.sql | wc -l)" -eq \
+			"$(grep -o '[^.]next_due_us = ' store/sql/functions.sql | wc -l)" ] || echo "$column: not in each list of functions.sql"
+	done)"
 
 result the_page_of_the_tables_is_made_of_the_scripts "$(awk -f store/sql/schema.awk store/sql/tables_postgresql.sql \
 	store/sql/tables_sqlite.sql store/doc/schema.md | diff - store/doc/schema.md && [ "$(grep -c '^| `' store/doc/schema.md)" -ge 60 ] ||
@@ -39,8 +57,7 @@ result the_page_of_the_tables_is_made_of_the_scripts "$(awk -f store/sql/schema.
 
 version=$(sed -nE 's/^#define HWTS_VERSION ([0-9]+) .*/\1/p' store/src/rows/engine.h)
 result the_version_of_the_tables_is_everywhere "$([ -n "$version" ] || echo 'engine.h has none'
-	grep -q "^insert into hwt_meta values (1, $version, " store/sql/tables_postgresql.sql || echo "tables_postgresql.sql: not $version"
-	grep -q "another version than $version" store/doc/store.md || echo "store.md: not $version")"
+	grep -q "^insert into hwt_meta values (1, $version, " store/sql/tables_postgresql.sql || echo "tables_postgresql.sql: not $version")"
 
 # The simulation is of PostgreSQL, and removes no kind.
 statements=$(sed -nE 's/^--: ([A-Z_]+) [a-z].*/\1/p' store/sql/statements/*.sql)

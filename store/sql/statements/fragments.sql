@@ -1,5 +1,9 @@
 -- SPDX-License-Identifier: BSD-2-Clause
 -- Parts that several statements have in common: {THIS} in a statement is the text of the fragment THIS.
+-- {each: next_# = null} is a list, with each of these columns in the place of #. A put sets them and the times; if it
+-- meets a run it sets those of the same names behind next_.
+
+--: each period_us, priority, schedule, zone, grace_us, spread_us, data
 
 --: fragment INFO
 -- The columns of a timeout that a caller sees.
@@ -63,22 +67,10 @@ returning id, due_us, shard, state
 -- now.
 due_us = n.us, base_us = n.us, attempt = case state when 3 then 0 when 2 then attempt - 1 else attempt end,
   shard = case when shard < 0 then -1 - shard else shard end, epoch = 0, state = 1,
-  period_us = case when {HOLDS} then next_period_us else period_us end,
-  priority = case when {HOLDS} then next_priority else priority end,
-  schedule = case when {HOLDS} then next_schedule else schedule end,
-  zone = case when {HOLDS} then next_zone else zone end,
-  grace_us = case when {HOLDS} then next_grace_us else grace_us end,
-  spread_us = case when {HOLDS} then next_spread_us else spread_us end,
-  data = case when {HOLDS} then next_data else data end,
+  {each: # = case when {HOLDS} then next_# else # end},
   next_due_us = case when not {HOLDS} then next_due_us end,
   next_base_us = case when not {HOLDS} then next_base_us end,
-  next_period_us = case when not {HOLDS} then next_period_us end,
-  next_priority = case when not {HOLDS} then next_priority end,
-  next_schedule = case when not {HOLDS} then next_schedule end,
-  next_zone = case when not {HOLDS} then next_zone end,
-  next_grace_us = case when not {HOLDS} then next_grace_us end,
-  next_spread_us = case when not {HOLDS} then next_spread_us end,
-  next_data = case when not {HOLDS} then next_data end
+  {each: next_# = case when not {HOLDS} then next_# end}
 
 --: fragment HOLDS
 -- A series whose settings were kept for the end of a run that has not started. A run that has begun counts in attempt.
@@ -132,26 +124,20 @@ last is null and {NOT_REPLACED}
 --: fragment KEPT_ROW
 -- A series that a program declares again, with the settings that hold last: those that wait for the end of a run, or
 -- those of the row.
-with t as (select x.*, case when next_base_us is null then period_us else next_period_us end its_period,
-  case when next_base_us is null then schedule else next_schedule end line,
-  case when next_base_us is null then zone else next_zone end its_zone,
-  case when next_base_us is null then grace_us else next_grace_us end grace,
-  case when next_base_us is null then spread_us else next_spread_us end spread,
-  case when next_base_us is null then priority else next_priority end its_priority,
-  case when next_base_us is null then data else next_data end bytes
+with t as (select x.*, {each: case when next_base_us is null then # else next_# end its_#}
   from @_timeout x
   where x.bucket = ?1 and x.kind = ?2 and x.grp = ?3 and x.key = ?4)
 select id, state, due_us, base_us, attempt, coalesce(next_due_us, 0), coalesce(next_base_us, 0), last is not null,
-  next_base_us is not null, due_us > 0 or schedule is null, its_period, line is not null, {SAME_LINE},
-  {SAME_LINE} and its_period = ?5 and its_priority = ?6 and coalesce(grace, 0) = ?9 and coalesce(spread, 0) = ?10
+  next_base_us is not null, due_us > 0 or schedule is null, its_period_us, its_schedule is not null, {SAME_LINE},
+  {SAME_LINE} and its_period_us = ?5 and its_priority = ?6 and coalesce(its_grace_us, 0) = ?9
+  and coalesce(its_spread_us, 0) = ?10
 
 --: fragment SAME_LINE
 -- The same cron line in the same zone as those of the put, or none.
-coalesce(line, '') = coalesce(?7, '') and coalesce(its_zone, '') = coalesce(?8, '')
+coalesce(its_schedule, '') = coalesce(?7, '') and coalesce(its_zone, '') = coalesce(?8, '')
 
 --: fragment NEXT_GOES
-next_due_us = null, next_base_us = null, next_period_us = null, next_priority = null, next_schedule = null,
-  next_zone = null, next_grace_us = null, next_spread_us = null, next_data = null
+next_due_us = null, next_base_us = null, {each: next_# = null}
 
 --: fragment IN_LIST
 @in(?1)@end
@@ -178,26 +164,12 @@ update set attempt = case when t.state = 2 then t.attempt else 0 end,
   next_due_us = case when t.state = 2 then excluded.due_us end,
   base_us = case when t.state = 2 then t.base_us else excluded.base_us end,
   next_base_us = case when t.state = 2 then excluded.base_us end,
-  period_us = case when t.state = 2 then t.period_us else excluded.period_us end,
-  next_period_us = case when t.state = 2 then excluded.period_us end,
-  priority = case when t.state = 2 then t.priority else excluded.priority end,
-  next_priority = case when t.state = 2 then excluded.priority end,
-  schedule = case when t.state = 2 then t.schedule else excluded.schedule end,
-  next_schedule = case when t.state = 2 then excluded.schedule end,
-  zone = case when t.state = 2 then t.zone else excluded.zone end,
-  next_zone = case when t.state = 2 then excluded.zone end,
-  grace_us = case when t.state = 2 then t.grace_us else excluded.grace_us end,
-  next_grace_us = case when t.state = 2 then excluded.grace_us end,
-  spread_us = case when t.state = 2 then t.spread_us else excluded.spread_us end,
-  next_spread_us = case when t.state = 2 then excluded.spread_us end,
-  data = case when t.state = 2 then t.data else excluded.data end,
-  next_data = case when t.state = 2 then excluded.data end@tx
+  {each: # = case when t.state = 2 then t.# else excluded.# end,
+  next_# = case when t.state = 2 then excluded.# end}@tx
 
 --: fragment REVIVE
 update set attempt = 0, error = null, state = 1, epoch = 0, shard = -1 - t.shard, due_us = excluded.due_us,
-  base_us = excluded.base_us, period_us = excluded.period_us, priority = excluded.priority,
-  schedule = excluded.schedule, zone = excluded.zone, grace_us = excluded.grace_us,
-  spread_us = excluded.spread_us, data = excluded.data@tx
+  base_us = excluded.base_us, {each: # = excluded.#}@tx
   where t.state = 3
 
 --: fragment IS_THERE

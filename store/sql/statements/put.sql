@@ -72,9 +72,9 @@ with {SENT} {MANY_POSTGRESQL} {IN_USE} nothing {RETURNING}
 -- Reads a series that a program declares again, and whether its settings are the same; rows_keep.c. next_base_us may be
 -- 0. So may due_us, but only while a cron line has no time yet.
 --: sqlite
-{KEPT_ROW} and coalesce(bytes, x'') = coalesce(?11, x''), @now from t
+{KEPT_ROW} and coalesce(its_data, x'') = coalesce(?11, x''), @now from t
 --: postgresql
-{KEPT_ROW} and coalesce(bytes, ''::bytea) = coalesce(?11, ''::bytea), @now from t
+{KEPT_ROW} and coalesce(its_data, ''::bytea) = coalesce(?11, ''::bytea), @now from t
 
 --: KEEP_LOCK keep (id bigint)
 -- Locks the row of a series whose settings are about to change.

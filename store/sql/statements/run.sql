@@ -105,13 +105,7 @@ update @_timeout
 -- this end hold. unstarted: 1, if the row came too late: its begin is no attempt.
 update @_timeout
   set state = 3, shard = -1 - shard, error = ?3, attempt = attempt - ?4,
-    period_us = case when next_base_us < 0 then next_period_us else period_us end,
-    priority = case when next_base_us < 0 then next_priority else priority end,
-    schedule = case when next_base_us < 0 then next_schedule else schedule end,
-    zone = case when next_base_us < 0 then next_zone else zone end,
-    grace_us = case when next_base_us < 0 then next_grace_us else grace_us end,
-    spread_us = case when next_base_us < 0 then next_spread_us else spread_us end,
-    data = case when next_base_us < 0 then next_data else data end, {NEXT_GOES}
+    {each: # = case when next_base_us < 0 then next_# else # end}, {NEXT_GOES}
   where {THIS} and state = 2 and epoch = ?2 and {UNMARKED}
   returning id
 
@@ -134,8 +128,7 @@ update @_timeout
     base_us = case when next_base_us >= 0 then next_base_us when next_due_us > ?4 then -1 - next_base_us
     when next_schedule is not null or next_period_us <= 0 then ?4
     else -1 - next_base_us + ((?4 + 1 + next_base_us) / next_period_us + 1) * next_period_us end,
-    period_us = next_period_us, priority = next_priority, schedule = next_schedule, zone = next_zone,
-    grace_us = next_grace_us, spread_us = next_spread_us, data = next_data, {NEXT_GOES}@tx
+    {each: # = next_#}, {NEXT_GOES}@tx
   where {THIS} and state = 2 and epoch = ?2 and (next_base_us >= 0 or (?3 and next_base_us < 0))
   returning id, due_us, coalesce(length(data), 0), priority
 
