@@ -379,11 +379,26 @@ static void be_root_again(void)
 }
 #endif
 
+/* Drops the columns that the text adds.  Returns how many. */
+static unsigned drop_added(const char *text)
+{
+	char table[64], column[64];
+	unsigned n = 0;
+
+	for (; (text = strstr(text, "alter table ")) != NULL; text++)
+		if (sscanf(text, "alter table %63s add %63s", table, column) == 2) {
+			(void)query("alter table %s drop column %s", table, column);
+			n++;
+		}
+	return n;
+}
+
 TEST(tables_of_another_version_are_refused)
 {
 	hwt_store_config config;
 	hwt_store *store;
-	char drops[256];
+	const char *statements;
+	char text[512], drops[256];
 	USER *conn = NULL;
 
 	fresh_world();
@@ -391,18 +406,15 @@ TEST(tables_of_another_version_are_refused)
 	CHECK_CALL(hwt_store_close(open_store()), 0);
 	(void)query("update %s_meta set version = 99", world.schema);
 	check_open(world.url, &config, ENOTSUP, "version 99");
-	/* Those of version 2 become these, as the text says. */
-	(void)query("update %s_meta set version = 2", world.schema);
-	(void)query("alter table %s_member drop column waits", world.schema);
-	(void)query("alter table %s_member drop column waits_us", world.schema);
-	(void)query("alter table %s_member drop column starts", world.schema);
-	(void)snprintf(drops, sizeof(drops),
-		       "execute: alter table %s_member add waits text; alter table %s_member add waits_us bigint; "
-		       "alter table %s_member add starts text; update %s_meta set version = 3",
-		       world.schema, world.schema, world.schema, world.schema);
-	check_open(world.url, &config, ENOTSUP, drops);
+	/* Those of the version before become these, as the text says. */
+	(void)query("update %s_meta set version = %d", world.schema, HWTS_VERSION - 1);
+	CHECK_CALL(hwt_store_open(&store, world.url, &config, NULL, 0), ENOTSUP);
+	(void)snprintf(text, sizeof(text), "%s", hwt_store_error());
+	CHECK_INT(drop_added(text), ==, 3); /* waits, waits_us and starts of a member */
+	statements = strstr(text, "execute: ");
+	REQUIRE(statements);
 	conn = connect_user();
-	CHECK(user_sql(conn, "%s", drops + strlen("execute: ")));
+	CHECK(user_sql(conn, "%s", statements + strlen("execute: ")));
 	store = open_store();
 	register_kind(store, "a", nothing, NULL, HWT_STORE_AT_LEAST_ONCE);
 	CHECK_CALL(hwt_store_start(store), 0);
