@@ -432,6 +432,10 @@ TEST(a_role_without_rights_neither_hears_news_nor_forges_any)
 }
 #endif
 
+#define HINT(id)                                                                                                       \
+	(void)query("insert into %s_hint (id, due_us, shard, len, at_us) values (%d, 100, 1024, 7, 0)", world.schema,  \
+		    id)
+
 /* id -1: read the window again. */
 TEST(hints_that_were_removed_before_they_were_read_are_told)
 {
@@ -441,9 +445,6 @@ TEST(hints_that_were_removed_before_they_were_read_are_told)
 	int64_t again_ns;
 	CLOSING hwt_store *store = fresh_store();
 
-#define HINT(id)                                                                                                       \
-	(void)query("insert into %s_hint (id, due_us, shard, len, at_us) values (%d, 100, 1024, 7, 0)", world.schema,  \
-		    id)
 	HINT(1);
 	CHECK_INT(store->engine->connect(store->db, HWTS_CONTROL, &conn), ==, 0);
 	CHECK_INT(store->engine->listen(conn, NULL, 0, true), ==, 0);
@@ -462,6 +463,35 @@ TEST(hints_that_were_removed_before_they_were_read_are_told)
 	heard = (struct heard){ .end = false };
 	CHECK_INT(store->engine->news(conn, true, note_news, &heard, &again_ns), ==, 0);
 	CHECK(strcmp(heard.text, "-1:0:0:0 ") == 0);
+	store->engine->disconnect(conn);
+}
+
+static atomic_uint no_hints;
+
+/* The first time another process puts, and leaves a hint. */
+static void leave_hint(const char *point)
+{
+	if (strcmp(point, "no hint") == 0 && atomic_fetch_add(&no_hints, 1) == 0)
+		HINT(5);
+}
+
+TEST(a_hint_that_comes_amid_a_reading_is_told)
+{
+	NEEDS_SQLITE();
+	struct hwts_conn *conn = NULL;
+	struct heard heard = { .end = false };
+	int64_t again_ns;
+	CLOSING hwt_store *store = fresh_store();
+
+	CHECK_INT(store->engine->connect(store->db, HWTS_CONTROL, &conn), ==, 0);
+	CHECK_INT(store->engine->listen(conn, NULL, 0, true), ==, 0);
+	(void)query("update %s_meta set version = version", world.schema); /* so that there is something to read */
+	atomic_store(&no_hints, 0);
+	atomic_store(&hwts_test_at, leave_hint);
+	CHECK_INT(store->engine->news(conn, true, note_news, &heard, &again_ns), ==, 0);
+	atomic_store(&hwts_test_at, NULL);
+	CHECK_INT(atomic_load(&no_hints), ==, 1);
+	CHECK(strcmp(heard.text, "5:100:1024:7 ") == 0);
 	store->engine->disconnect(conn);
 }
 

@@ -96,15 +96,15 @@ static void hear_hint(sqlite3_stmt *row, hwts_hear *hear, void *ctx)
 		hear(ctx, &due);
 }
 
-static int read_hints(struct sqlite_conn *conn, hwts_hear *hear, void *ctx)
+/* Passes on the hints that were not read yet. */
+static int read_new(struct sqlite_conn *conn, hwts_hear *hear, void *ctx)
 {
-	int64_t before = conn->hints_read, last = 0;
 	int rc = 0;
 	sqlite3_stmt *rows =
 	    hwts_sqlite_rows(conn, &rc,
 			     "select h.seq, h.id, h.due_us, h.shard, h.len, t.grp, t.priority from @_hint h"
 			     " left join @_timeout t on t.id = h.id where h.seq > ? order by h.seq",
-			     WITH(before));
+			     WITH(conn->hints_read));
 
 	while (hwts_sqlite_next(conn, rows, &rc)) {
 		if (number_of(rows, 0) != conn->hints_read + 1)
@@ -112,8 +112,22 @@ static int read_hints(struct sqlite_conn *conn, hwts_hear *hear, void *ctx)
 		conn->hints_read = number_of(rows, 0);
 		hear_hint(rows, hear, ctx);
 	}
-	/* No hint was found: perhaps some came and went while this process slept. */
-	if (rc == 0 && conn->hints_read == before && (rc = last_hint(conn, &last)) == 0 && last > before) {
+	return rc;
+}
+
+static int read_hints(struct sqlite_conn *conn, hwts_hear *hear, void *ctx)
+{
+	int64_t before = conn->hints_read, last = 0;
+	int rc = read_new(conn, hear, ctx);
+
+	if (rc != 0 || conn->hints_read != before)
+		return rc;
+	/* None: but one may come between the two reads; or some came and went while this process slept. */
+	HWTS_POINT("no hint");
+	rc = last_hint(conn, &last);
+	if (rc == 0 && last > before)
+		rc = read_new(conn, hear, ctx);
+	if (rc == 0 && conn->hints_read < last) {
 		conn->hints_read = last;
 		hear(ctx, &(struct hwts_due){ .id = -1 });
 	}
