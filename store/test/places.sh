@@ -32,9 +32,9 @@ result a_column_of_a_timeout_is_everywhere "$([ "$(columns timeout sqlite | wc -
 		lacking "$column" store/test/sim/tables.h
 		cat store/sql/statements/*.sql | grep -qw "$column" || echo "$column: no statement has it"
 	done)"
-# NAME: the block of a statement or a fragment.
+# NAME: the text of a statement or a fragment.
 block() {
-	sed -n "/^--: \(fragment \)*$1\( \|$\)/,/^$/p" store/sql/statements/*.sql
+	sed -n "/^--: \(fragment \)*$1\( \|$\)/,/^$/p" store/sql/statements/*.sql | grep -v '^--'
 }
 # But for the times, which are not in `each`.
 next=$(columns timeout sqlite | sed -n 's/^next_//p' | grep -vx 'due_us\|base_us')
@@ -42,9 +42,9 @@ result a_column_that_a_put_sets_is_in_each_list "$([ "$(echo "$next" | wc -l)" -
 	[ "$next" = "$(sed -n 's/^--: each //p' store/sql/statements/fragments.sql | tr -d ' ' | tr , '\n' | sort)" ] ||
 		echo "fragments.sql: not each of" $next
 	for column in $next; do
-		for name in ALONE_INTO KEEP_NOW KEEP_NEXT; do
-			block $name | grep -qwE "(next_)?$column" || echo "$column: not in $name"
-		done
+		block ALONE_INTO | grep -qw "$column" || echo "$column: not in ALONE_INTO"
+		block KEEP_NOW | grep -qw "$column =" || echo "$column: not in KEEP_NOW"
+		block KEEP_NEXT | grep -qw "next_$column =" || echo "$column: not in KEEP_NEXT"
 		{ block KEPT_ROW; block SAME_LINE; block KEEP_READ; } | grep -qw "its_$column" || echo "$column: not compared by KEEP_READ"
 		grep -qE " $column = t.next_$column" store/sql/functions.sql || echo "$column: not taken by hwt_reschedule"
 		[ "$(grep -o "[^.]next_$column = " store/sql/functions.sql | wc -l)" -eq \
