@@ -466,9 +466,35 @@ TEST(hints_that_were_removed_before_they_were_read_are_told)
 	store->engine->disconnect(conn);
 }
 
+/* A restore beside a process that goes on gives hints the numbers of before. */
+TEST(hints_of_a_file_that_was_restored_are_told)
+{
+	NEEDS_SQLITE();
+	struct hwts_conn *conn = NULL;
+	struct heard heard;
+	CLOSING hwt_store *store = fresh_store();
+
+	HINT(1);
+	CHECK_INT(store->engine->connect(store->db, HWTS_CONTROL, &conn), ==, 0);
+	CHECK_INT(store->engine->listen(conn, NULL, 0, true), ==, 0);
+	HINT(2);
+	HINT(99);
+	read_news(store, conn, &heard);
+	(void)query("delete from %s_hint", world.schema);
+	(void)query("update sqlite_sequence set seq = 1 where name = '%s_hint'", world.schema);
+	heard = (struct heard){ .end = false };
+	CHECK_INT(store->engine->news(conn, true, note_news, &heard, &(int64_t){ 0 }), ==, 0);
+	CHECK(strcmp(heard.text, "-1:0:0:0 ") == 0);
+	HINT(5);
+	HINT(99);
+	read_news(store, conn, &heard);
+	CHECK(strcmp(heard.text, "5:100:1024:7 ") == 0);
+	store->engine->disconnect(conn);
+}
+
 static atomic_uint no_hints;
 
-/* The first time another process puts, and leaves a hint. */
+/* At the first call: leaves a hint, as a put of another process does. */
 static void leave_hint(const char *point)
 {
 	if (strcmp(point, "no hint") == 0 && atomic_fetch_add(&no_hints, 1) == 0)
@@ -485,7 +511,6 @@ TEST(a_hint_that_comes_amid_a_reading_is_told)
 
 	CHECK_INT(store->engine->connect(store->db, HWTS_CONTROL, &conn), ==, 0);
 	CHECK_INT(store->engine->listen(conn, NULL, 0, true), ==, 0);
-	(void)query("update %s_meta set version = version", world.schema); /* so that there is something to read */
 	atomic_store(&no_hints, 0);
 	atomic_store(&hwts_test_at, leave_hint);
 	CHECK_INT(store->engine->news(conn, true, note_news, &heard, &again_ns), ==, 0);

@@ -122,12 +122,12 @@ static int read_hints(struct sqlite_conn *conn, hwts_hear *hear, void *ctx)
 
 	if (rc != 0 || conn->hints_read != before)
 		return rc;
-	/* None: but one may come between the two reads; or some came and went while this process slept. */
+	/* None: either one comes only now, or some came and went while this process slept, or the file was restored. */
 	HWTS_POINT("no hint");
 	rc = last_hint(conn, &last);
 	if (rc == 0 && last > before)
 		rc = read_new(conn, hear, ctx);
-	if (rc == 0 && conn->hints_read < last) {
+	if (rc == 0 && (conn->hints_read < last || last < before)) {
 		conn->hints_read = last;
 		hear(ctx, &(struct hwts_due){ .id = -1 });
 	}

@@ -186,7 +186,7 @@ static void wait(struct control *control)
 	control->signalled = fds[2].revents != 0;
 }
 
-/* Reads news.  News that a broken connection has lost is not missed: the look after a reconnect reads all shards. */
+/* Reads news.  News that this could not read, or that a broken connection has lost, is not missed: a look reads all. */
 static void hear(struct control *control)
 {
 	hwt_store *store = control->store;
@@ -198,6 +198,9 @@ static void hear(struct control *control)
 	    0) {
 		if (control->failures == 0) /* otherwise renewals fail as well, and control has warned of that */
 			hwts_warn(store, "news: %s", hwts_fail_text());
+		hwts_lock(store);
+		hwts_ask(store, HWTS_LOAD);
+		hwts_unlock(store);
 		control->look_ns = hwt_now();
 	}
 	control->news_ns = again_ns ? hwt_now() + again_ns : 0;
