@@ -355,7 +355,7 @@ def each_change_asks_first(store):
     problems += lines((kind()["paused_groups"] == 1, "the group"))
     has(browser, "Groups with rules of their own")
     change("Resume", "resumed 1")
-    click(browser, "tbody a")
+    click(browser, "tbody a[href^='#/one/']")
     has(browser, "Data, ")
     change("Move", "moved 1", [("at", "tomorrow 9:00")])
     change("Cancel", "cancelled 1")
