@@ -20,7 +20,7 @@ static sqlite3 *hold_snapshot(void)
 }
 
 static _Thread_local bool restarts;
-static _Thread_local unsigned naps;   /* in a restart: a thread that meets a lock sleeps again and again */
+static _Thread_local unsigned naps; /* in a restart: a thread that meets a lock sleeps a millisecond again and again */
 static _Thread_local unsigned copies; /* that this thread has made */
 static atomic_uint most_naps, ended_restarts;
 
@@ -91,7 +91,7 @@ TEST(a_reader_that_holds_a_snapshot_does_not_hold_up_the_writers)
 	}
 	CHECK(wait_count(&ended_restarts, 1));
 	CHECK_INT(atomic_load(&most_naps), >, 0);
-	CHECK_INT(atomic_load(&most_naps), <, 300); /* which the writers wait for; their own patience is some 10000 */
+	CHECK_INT(atomic_load(&most_naps), <, 300); /* which the writers wait for; their own patience is 10000 */
 	CHECK(wait_count(&ran, 30));
 	CHECK_INT(log_size(), >, LOG_MAX);
 	sqlite3_close(reader);

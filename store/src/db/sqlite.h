@@ -6,8 +6,7 @@
  *
  *   SQLite has one writer at a time.  The threads of a process queue for writing in order of arrival, so none starves;
  *   control goes first, as the lease depends on it.  No thread waits for ever: the writer may run a task that waits for
- *   a thread in the queue.  Other processes are kept out by SQLite's own lock, which is tried every 0.2 ms, and
- *   after a second every ms.
+ *   a thread in the queue.  Other processes are kept out by SQLite's own lock, which is tried every 0.2 to 1 ms.
  *
  * Durability
  *
@@ -70,7 +69,6 @@ struct sqlite_conn {
 	int64_t patience_ns;              /* how long the exchange waits for the lock; 0: as db has it */
 	int log_parts;                    /* length of the log at the last commit, in parts */
 	int64_t until_ns;                 /* deadline of the begin that is under way; 0: none */
-	int64_t waits_since_ns;           /* when the last wait for SQLite's lock began */
 	/* Of control's connection: */
 	bool listens;
 	int inotify;        /* -1: none, so news is looked for by the clock */

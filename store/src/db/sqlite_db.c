@@ -5,9 +5,6 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#define OFTEN_NS HWT_US(200)
-#define SELDOM_NS HWT_MS(1)
-#define OFTEN_FOR_NS HWT_S(1)
 #define HALT_STEPS 10000 /* after this many steps of SQLite a look checks whether the store is being stopped */
 
 /*
@@ -132,19 +129,20 @@ static void disconnect(struct hwts_conn *base)
 	close_handle(conn);
 }
 
-/*
- * SQLite calls it while another process holds the lock.  One that writes without a pause leaves the lock for a moment
- * between two transactions, and a thread that seldom looks would miss these moments for seconds.
- */
+/* SQLite calls it while another process holds the lock. */
 static int wait_for_lock(void *arg, int count)
 {
 	struct sqlite_conn *conn = arg;
 	int64_t patience_ns = conn->patience_ns ? conn->patience_ns : HWTS_SQLITE_PATIENCE_NS;
 
-	if (count == 0)
-		conn->waits_since_ns = hwt_now();
-	hwts_sleep_ns(hwt_now() - conn->waits_since_ns < OFTEN_FOR_NS ? OFTEN_NS : SELDOM_NS);
-	return hwt_now() < (conn->until_ns ? conn->until_ns : conn->waits_since_ns + patience_ns);
+	if (count < 25) {
+		hwts_sleep_ns(HWT_US(200));
+		return 1;
+	}
+	hwts_sleep_ns(HWT_MS(1));
+	if (conn->until_ns)
+		return hwt_now() < conn->until_ns;
+	return (int64_t)count * HWT_MS(1) < patience_ns;
 }
 
 /* SQLite answers with the mode that holds now: if that is another mode it reports no error. */
