@@ -77,8 +77,8 @@ static int64_t leapt_ns(const struct series *series)
 }
 
 /*
- * A lease passes.  Control may still have an answer from before the clock was set ahead, and the lease then counts anew
- * from the next one: then one more passes.
+ * Lets a lease pass.  Control may still read an answer from before the clock was set ahead, which ends the leap.  The
+ * next answer begins a new leap, and the caller lets one more lease pass.
  */
 static void stay_ahead(struct series *series, int64_t leases)
 {
